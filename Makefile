@@ -20,11 +20,11 @@ install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-
 	  /^Collecting / { count += 1; printf (bar ? "\r\033[K%d of %d: %s" : "%d of %d: %s\n"), count, total, $$2 > "/dev/stderr" } \
 	  /^Installing collected/ { printf (bar ? "\r\033[K%s\n" : "%s\n"), "unpacking" > "/dev/stderr" } \
 	  /^FAILED/ { failed = 1 } END { exit failed }'
-PYTEST  = $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST  = $(BIN)/python -m pytest -n 3 --dist worksteal
 UNITS  := config core otel redaction state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check real bench soak lock clean
+.PHONY: help up test quick check real bench soak faults mutate sbom lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,12 +33,12 @@ up: $(READY) ## show this machine's Copilot CLI sessions in a Mission Control on
 	@$(BIN)/exporter up $(ARGS)
 
 test: $(TOOLS) ## run every test that needs no other program
-	@$(PYTEST) -m "not real and not bench" $(ARGS)
+	@$(PYTEST) -m "not real and not bench and not faults" $(ARGS)
 
 quick: $(TOOLS) ## run the tests of units, in about a minute
-	@$(PYTEST) -m "not real and not bench and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
+	@$(PYTEST) -m "not real and not bench and not faults and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
 
-check: $(TOOLS) ## lint, format, types, layers, and whatever can drift
+check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
 	$(BIN)/ruff check --quiet . || red="$$red lint"; \
 	$(BIN)/ruff format --quiet --check . || red="$$red format"; \
@@ -46,10 +46,11 @@ check: $(TOOLS) ## lint, format, types, layers, and whatever can drift
 	$(BIN)/lint-imports --no-logo || red="$$red layers"; \
 	$(BIN)/python -m pytest tests/drift || red="$$red drift"; \
 	$(BIN)/python -m pytest tests/redaction/test_fuzz.py || red="$$red fuzz"; \
+	HOSTILE_SECONDS=10 $(BIN)/python -m pytest tests/sinks/test_hostile_receiver.py || red="$$red hostile"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
-real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, Phoenix from PyPI)
-	@missing=; for one in npm:npm promtool:prometheus chromium:chromium; do \
+real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, tinyproxy, nginx, Phoenix from PyPI)
+	@missing=; for one in npm:npm promtool:prometheus chromium:chromium tinyproxy:tinyproxy-bin nginx:nginx-light; do \
 	  command -v "$${one%%:*}" >/dev/null || missing="$$missing $${one#*:}"; \
 	done; \
 	if [ -n "$$missing" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
@@ -59,14 +60,23 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser) $(ARGS)
+	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-soak: $(TOOLS) ## play a million schedules of delivery on both cores (half an hour); ARGS="--seed 1000000" plays others
-	@$(BIN)/python -m tests.simulation --schedules 1000000 $(ARGS)
+soak: $(TOOLS) ## run the long parts, each half an hour at most; PART=soak runs one, ARGS=--list lists them
+	@$(BIN)/python -m tests.soak $(PART) $(ARGS)
+
+faults: $(TOOLS) ## show every fault that is survived, beside syslog-ng, rsyslog and Filebeat (15 minutes); ARGS="F8 F9" some
+	@$(BIN)/python -m tests.faults $(ARGS)
+
+mutate: $(TOOLS) ## change the code that decides in 600 ways and see what no test notices; ARGS="--seed 7 --count 150"
+	@$(BIN)/python -m tests.mutation $(ARGS)
+
+sbom: $(TOOLS) ## write what runs, with versions, hashes and licences, as CycloneDX
+	@mkdir -p dist && $(BIN)/python -m tests.drift.sbom > dist/session-exporter.cdx.json && echo dist/session-exporter.cdx.json
 
 # The environment is made again when the lock or the settings change, or when its interpreter is gone or too old.
 # `make up` installs what runs; every other target installs the development tools as well.

@@ -16,12 +16,19 @@ from config.fields import Field, Kind, SettingsTable, Sinks, fields, members
 from config.given.layer import Given, Layer, unknown
 from config.given.toml import written
 from config.paths import Places
+from config.proxy import proxy_fault
+from config.reading import read_regular
 from config.settings import MissionControl, Otel, Settings, Source
 from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import headers_fault, read_headers, read_token, token_fault
 from config.url import fault, file_fault, has_credentials, is_unencrypted, mask_url, path_of
 
 _SHOWN_LENGTH_MAX = 80
+_ADDRESSES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "http": ("an http:// or https:// address", fault),
+    "file": ("a file:// address", file_fault),
+    "proxy": ('"env", "none" or an http:// or https:// address', proxy_fault),
+}
 _AS_TEXT: dict[Kind, str] = {
     "texts": 'in the file ["one", "two"], in a variable one,two',
     "pairs": 'in the file { name = "value" }, in a variable name=value,name=value',
@@ -97,8 +104,8 @@ def _value(field: Field, given: Given, places: Places) -> object:
         value = msgspec.convert(given.value, field.type)
     except msgspec.ValidationError:
         raise _wrong(field, given) from None
-    if field.url or field.file_url:
-        reason = fault(value) if field.url else file_fault(value)
+    if field.address:
+        reason = _ADDRESSES[field.address][1](value)
         if reason:
             raise _wrong(field, given, reason)
         return value.rstrip("/")
@@ -182,9 +189,8 @@ def _check_regex(pattern: str, given: Given) -> None:
 
 
 def _wrong(field: Field, given: Given, reason: str = "") -> ConfigError:
-    expected = "an http:// or https:// address" if field.url else field.expected
-    expected = "a file:// address" if field.file_url else expected
-    shown = "another value" if field.secret else _shown(given.value, url=field.url)
+    expected = _ADDRESSES[field.address][0] if field.address else field.expected
+    shown = "another value" if field.secret else _shown(given.value, url=field.address in ("http", "proxy"))
     message = f"expected {given.key} to be {expected}, given {shown}" + (f": {reason}" if reason else "")
     hint = _AS_TEXT.get(field.kind, "") if isinstance(given.value, str) else ""
     return given.error(message, hint)
@@ -242,7 +248,7 @@ def _check_certificate(sink: MissionControl, found: Mapping[str, Given]) -> None
 
     given = found["certificate_file"]
     try:
-        Path(sink.certificate_file).read_bytes()
+        read_regular(sink.certificate_file)
         ssl.create_default_context(cafile=sink.certificate_file)
     except ssl.SSLError:
         message = f"expected {given.key} to hold certificates in PEM form, given something else"

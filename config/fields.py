@@ -1,7 +1,7 @@
 """What is known of each setting, read from the structs themselves, so that it is written once.
 
 The docstring of a struct says what each setting means, one `name: meaning` after the other. A field's `msgspec.Meta`
-carries its bounds and an example; `Meta.extra` marks what the type cannot say: `secret`, `url`, `file_url`, `path`,
+carries its bounds and an example; `Meta.extra` marks what the type cannot say: `secret`, `address`, `path`,
 `instead_of` (only one of the two may be given) and `flag` (when the command line calls it something else).
 """
 
@@ -53,8 +53,7 @@ class Field:
     expected: str
     example: object = None
     secret: bool = False
-    url: bool = False
-    file_url: bool = False
+    address: Literal["", "http", "file", "proxy"] = ""
     path: bool = False
     instead_of: str = ""
     flag: str = ""
@@ -128,7 +127,7 @@ def _masked(member: Member, value: object) -> object:
         return value
     if member.secret:
         return dict.fromkeys(value, MASK) if isinstance(value, Mapping) else MASK
-    return mask_url(value) if member.url and isinstance(value, str) else value
+    return mask_url(value) if member.address in ("http", "proxy") and isinstance(value, str) else value
 
 
 def _member(info: msgspec.structs.FieldInfo, meaning: str) -> Member:

@@ -32,14 +32,21 @@ class Loaded:
 
 
 def load(
-    *, file: Path | None, environ: Mapping[str, str], flags: Mapping[str, object], fallbacks: bool, secrets: bool = True
+    *,
+    file: Path | None,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object],
+    fallbacks: bool,
+    secrets: bool = True,
+    sessions: bool = False,
 ) -> Loaded:
     """The settings, or a ConfigError about the first that is wrong.
 
     `file` is the one that the person named, which must exist; without it the one in the XDG directory is read if there
     is one. `flags` are dotted paths with their values; None is a flag that was not given. `fallbacks` says whether the
     variables of the CLI and of OpenTelemetry may name sinks; COPILOT_HOME is obeyed in any case. Without `secrets`
-    files of tokens and headers need not be there yet: the command sends nothing.
+    files of tokens and headers need not be there yet: the command sends nothing. With `sessions` a directory of the CLI
+    that somebody named has to be there; the default one is waited for.
     """
     places = Places(environ)
     path = _file(file, places)
@@ -54,6 +61,9 @@ def load(
     settings = checked(given, places)
     if secrets:
         check_secret_files(settings, given)
+    if sessions and not Path(settings.copilot_home).is_dir() and given["copilot_home",].origin != "default":
+        message = f"{settings.copilot_home} is not a directory, and the sessions of the CLI are read from it"
+        raise given["copilot_home",].error(message, "correct the path, or start the CLI with this directory once")
     return Loaded(
         settings=settings,
         origins=_origins(given),

@@ -26,6 +26,8 @@ class MissionControl(Shown, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     allow_http: Send the token over http:// to an address that is not loopback; anybody on the way can read it.
     max_event_bytes: Larger events are quarantined, unless the receiver announces a higher limit.
     certificate_file: CA certificates (PEM) to trust instead of those of the system.
+    proxy: Proxy of requests: env: that of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; none; or its address. An
+        address on loopback never has one.
     connections: Number of sessions that are delivered at the same time.
     timeout_seconds: Timeout of one request, after which it is retried.
     owner_id: Owner that sessions are registered for.
@@ -34,12 +36,13 @@ class MissionControl(Shown, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     compression: auto: compress requests in a way that the receiver announces; none: never.
     """
 
-    url: Annotated[str, setting("https://mc.example.com/agents", url=True)]
+    url: Annotated[str, setting("https://mc.example.com/agents", address="http")]
     token_file: Annotated[str | None, setting("~/.config/exporter/mc.token", path=True, instead_of="token")] = None
     token: Annotated[str | None, setting("the-token", secret=True, instead_of="token_file")] = None
     allow_http: bool = False
     max_event_bytes: Annotated[int, setting(ge=64 * KIB, le=64 * MIB)] = 8 * MIB
     certificate_file: Annotated[str | None, setting("~/.config/exporter/mc-ca.pem", path=True)] = None
+    proxy: Annotated[str, setting("http://proxy.example.com:3128", address="proxy")] = "env"
     connections: Annotated[int, setting(ge=1, le=64)] = 4
     timeout_seconds: Annotated[float, setting(ge=0.1, le=600)] = 30.0
     owner_id: Annotated[Name | None, setting("1")] = None
@@ -67,12 +70,14 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     certificate_file: CA certificates (PEM) to trust instead of those of the system.
     client_certificate_file: Client certificate (PEM).
     client_key_file: Private key (PEM) of the client certificate.
+    proxy: Proxy of requests: env: that of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY; none; or its address. An
+        address on loopback never has one.
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
     """
 
-    endpoint: Annotated[str, setting("http://localhost:4318", url=True)]
+    endpoint: Annotated[str, setting("http://localhost:4318", address="http")]
     append_path: bool = True
     protocol: Literal["http/protobuf", "grpc"] = "http/protobuf"
     signals: Annotated[tuple[Signal, ...], setting(min_length=1)] = ("traces", "metrics", "logs")
@@ -91,6 +96,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     certificate_file: Annotated[str | None, setting("/etc/ssl/otel-ca.pem", path=True)] = None
     client_certificate_file: Annotated[str | None, setting("/etc/ssl/otel.pem", path=True)] = None
     client_key_file: Annotated[str | None, setting("/etc/ssl/otel.key", path=True)] = None
+    proxy: Annotated[str, setting("http://proxy.example.com:3128", address="proxy")] = "env"
     service_name: Annotated[str, setting(min_length=1, max_length=255)] = "github-copilot"
     health: bool = False
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
@@ -106,7 +112,7 @@ class Archive(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     seal_seconds: Fewer are written when the session ended, or had none for so long.
     """
 
-    url: Annotated[str, setting("file:///var/backups/copilot-sessions", file_url=True)]
+    url: Annotated[str, setting("file:///var/backups/copilot-sessions", address="file")]
     seal_bytes: Annotated[int, setting(ge=64 * KIB, le=64 * MIB)] = 8 * MIB
     seal_seconds: Annotated[float, setting(ge=0.1, le=86_400)] = 60.0
 
@@ -153,6 +159,8 @@ class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     known_env_of_cli: Apply known_env also to the CLI process that writes the session (Linux; held in memory only).
     marker: What replaces a secret: tag: [REDACTED:rule:tag], where the same secret always has the same tag; stars:
         ******.
+    weak_passwords: A single word as a password, also with digits behind it, where its place proves that it is one
+        (an address, an option, an environment variable): mask; leave.
     opaque: Encrypted fields (encryptedContent, reasoningOpaque), which only the provider of the model can read: pass:
         they are not changed; drop: their content is removed.
     plugins: Python files with plugins of detect-secrets, which run in this process.
@@ -166,6 +174,7 @@ class Redaction(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     extra_rules: Annotated[tuple[str, ...], setting(["~/.config/exporter/rules.toml"], path=True)] = ()
     known_env_of_cli: bool = False
     marker: Literal["tag", "stars"] = "tag"
+    weak_passwords: Literal["mask", "leave"] = "mask"
     opaque: Literal["pass", "drop"] = "pass"
     plugins: Annotated[tuple[str, ...], setting(["~/.config/exporter/plugins/in_house.py"], path=True)] = ()
     baselines: Annotated[tuple[str, ...], setting(["~/.config/exporter/secrets.baseline"], path=True)] = ()
@@ -187,6 +196,8 @@ class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         every sink. At this size their source is paused.
     poll_seconds: Interval of checking files where the system cannot report changes.
     incomplete_line_seconds: A last line that is incomplete for longer than this is reported.
+    abandoned_after_hours: What a session has begun is given up after this time without an event, where nobody can tell
+        whether its process runs.
     """
 
     max_line_bytes: Annotated[int, setting(ge=64 * KIB, le=256 * MIB)] = 16 * MIB
@@ -199,6 +210,18 @@ class Limits(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     journal_bytes: Annotated[int, setting(ge=MIB, le=1024 * 1024 * MIB)] = 256 * MIB
     poll_seconds: Annotated[float, setting(ge=0.05, le=3600)] = 1.0
     incomplete_line_seconds: Annotated[float, setting(ge=1, le=86_400)] = 30.0
+    abandoned_after_hours: Annotated[float, setting(ge=0.001, le=8_760)] = 24.0
+
+
+class Thresholds(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """When `exporter status --check` ends with 4.
+
+    lag_seconds: The oldest event that a sink has not accepted is as old as this, or older.
+    quarantined: So many events are in quarantine, or more.
+    """
+
+    lag_seconds: Annotated[float, setting(ge=0, le=36_500 * 86_400)] = 300.0
+    quarantined: Annotated[int, setting(ge=1, le=1_000_000_000)] = 1
 
 
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -219,6 +242,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     archive: Where sessions are kept as files, redacted; for more than one, [archive.NAME] each.
     redaction: What is masked besides the built-in rules, and what is not.
     limits: How much the exporter uses at most.
+    check: When exporter status --check finds fault with what is pending.
     """
 
     copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
@@ -236,3 +260,4 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     archive: dict[str, Archive] = field(default_factory=dict)
     redaction: Redaction = field(default_factory=Redaction)
     limits: Limits = field(default_factory=Limits)
+    check: Thresholds = field(default_factory=Thresholds)

@@ -1,20 +1,16 @@
 """Tokens and headers that are sent with requests; they are read when they are needed, so that a file may change."""
 
-import errno
-import os
 import re
-import stat
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TypeVar
 
 from config.errors import ConfigError
 from config.given.environment import pairs
+from config.reading import read_regular
 from config.settings import MissionControl, Otel, Source
 
 _SIZE_BYTES_MAX = 64 * 1024
-_CAREFUL: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
@@ -81,20 +77,9 @@ def headers_fault(headers: dict[str, str]) -> str:
     return ""
 
 
-def _read(file: str) -> bytes:
-    """Read a regular file; waits at no pipe, and follows no link out of the file's directory."""
-    real = Path(os.path.realpath(file))
-    if Path(os.path.realpath(Path(file).parent)) not in real.parents:
-        raise OSError(errno.ELOOP, f"it is a link out of its directory, to {real}")
-    with open(real, "rb", opener=lambda name, flags: os.open(name, flags | _CAREFUL)) as opened:
-        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        return opened.read(_SIZE_BYTES_MAX + 1)
-
-
 def _content(file: str, key: str) -> str:
     try:
-        content = _read(file)
+        content, _ = read_regular(file, _SIZE_BYTES_MAX + 1, follow=False)
     except OSError as error:
         raise ConfigError(
             f"{key} cannot be read: {error.strerror}",

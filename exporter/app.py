@@ -4,9 +4,11 @@ Parts are imported where they are used, so that a command pays only for its own.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -59,6 +61,7 @@ async def _following(
     settings: "Settings", say: Say, *, port: int | None = None, local: bool = False, session_ids: Sequence[str] = ()
 ) -> "AsyncIterator[tuple[RunningExporter, asyncio.Event]]":
     """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets."""
+    from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.state.lock import owned
 
@@ -69,13 +72,17 @@ async def _following(
         return await serve_http(receiver, "127.0.0.1", chosen, explicit_port=port is not None)
 
     leave_no_core()
+    manager = ServiceManager.of(os.environ)
     with owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         running = build(settings, say, local=local, session_ids=session_ids)
+        running.beside.append(manager.watch)
         try:
             async with running.serving(Path(settings.state_dir), open_chosen):
                 running.daemon.start()
+                manager.tell("READY=1", f"STATUS=following {settings.copilot_home}")
                 yield running, stop
+                manager.tell("STOPPING=1")
         finally:
             await running.close()
 
@@ -96,12 +103,14 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     from exporter.core.names import leaving
     from exporter.daemon.control_socket import page_of_daemon
     from exporter.daemon.serving import open_in_browser
+    from exporter.demo.history import HISTORY_DAYS, release, write_history
     from exporter.demo.replay import replay
     from exporter.wiring.sinks.registry import addresses, of_demo
 
-    settings = msgspec.structs.replace(loaded.settings, history_days=days)
+    settings = msgspec.structs.replace(loaded.settings, history_days=max(days, HISTORY_DAYS) if demo else days)
     if demo:
         settings = of_demo(settings)
+    home = Path(settings.copilot_home)
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaving(addresses(settings))}
     state = Path(settings.state_dir)
     page = await page_of_daemon(state)
@@ -109,14 +118,17 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         on_notice({"ready": {**page, "attached": True, "demo": demo}})
         open_in_browser(page["url"] if open_browser else None)
         return Exit.DONE
+    if demo:
+        write_history(home, datetime.now(UTC))
     async with _following(settings, on_notice, port=port, local=True) as (running, stop):
-        playing = asyncio.create_task(replay(Path(settings.copilot_home), speed=1.0)) if demo else None
+        playing = asyncio.create_task(replay(home, speed=1.0)) if demo else None
         counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda report: on_notice({"progress": report}))
         on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
         open_in_browser(running.address() if open_browser else None)
         await stop.wait()
         if playing is not None:
             playing.cancel()
+            release(home)
         return Exit.DONE
 
 
@@ -128,10 +140,12 @@ async def serve(
     port: int,
     token_file: str | None,
     certificate: "Certificate | None",
+    public_url: str | None,
     on_notice: Callable[[str], None],
 ) -> int:
     """Run the receiver and its page alone, with this file as its store, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
+    from exporter.missioncontrol.http.public import PublicUrl
     from exporter.missioncontrol.opening import serve_alone
     from exporter.missioncontrol.store.retention import Retention
     from exporter.wiring.event_views import make_trace, project
@@ -140,18 +154,21 @@ async def serve(
     if token_file:  # a token of ours, as those that the settings name
         known = msgspec.structs.replace(settings.redaction, known_files=(*settings.redaction.known_files, token_file))
         settings = msgspec.structs.replace(settings, redaction=known)
+    redaction = make_redaction(settings)
     await serve_alone(
         store,
-        make_redaction(settings).event,
+        redaction.event,
         host=host,
         port=port,
         token_file=Path(token_file) if token_file else None,
         stop=stop_on_signals(),
         say=on_notice,
         certificate=certificate,
+        public=PublicUrl.of(public_url) if public_url else None,
         make_trace=make_trace,
         project=project,
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
+        commands=redaction.commands,
     )
     return Exit.DONE
 
@@ -163,6 +180,9 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
     state = Path(settings.state_dir)
     answer = await ask_daemon(state, request, on_progress)
     if answer is None and request.get("do") == "status":
+        from exporter.state.lock import refuse_vanished
+
+        refuse_vanished(state)
         return _status_asleep(settings)
     end = time.monotonic() + _DAEMON_START_SECONDS
     while answer is None:
@@ -228,6 +248,17 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
     return await examine(facts_of(loaded, status, mask), schema=schema, bundle=bundle)
 
 
+async def daemon_pid(settings: "Settings") -> int:
+    """Return the process that follows for this state directory, 0 when none answers."""
+    from exporter.daemon.control_socket import ask_daemon
+
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_STATUS_SECONDS):
+            answer = await ask_daemon(Path(settings.state_dir), {"do": "status"}, lambda _: None)
+            return int(answer["daemon"]["pid"]) if answer is not None else 0
+    return 0
+
+
 def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":
     """Yield what becomes of an input, piece by piece; leaves nothing on this machine."""
     from exporter.wiring.redact_commands import mask_given
@@ -273,5 +304,4 @@ def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterato
     from exporter.sources.journals import session_file
 
     file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
-    redact = make_redaction(settings).event
-    return tail_of(file, redact, follow=follow, line_bytes_max=settings.limits.max_line_bytes)
+    return tail_of(file, make_redaction(settings), follow=follow, line_bytes_max=settings.limits.max_line_bytes)

@@ -2,7 +2,7 @@
 
 ExporterError
 ├── UsageError          you: the command line
-├── SettingsError       you: the configuration
+├── SettingsError       you: the configuration, or a port of it that is in use
 ├── LockedError         the machine: another exporter holds the state directory
 └── StateError          the machine: the state directory cannot be used
 """
@@ -17,11 +17,11 @@ class Exit(IntEnum):
     DONE = 0, "done"
     UNEXPECTED = 1, "unexpected error"
     USAGE = 2, "usage error: unknown command or option, or an invalid value"
-    CONFIGURATION = 3, "configuration error: a setting is invalid"
+    CONFIGURATION = 3, "configuration error: a setting is invalid, or the port is in use"
     PARTIAL = 4, "done in part: something is quarantined or missing, or a check failed"
     REFUSED = 5, "refused by a sink (authentication, policy)"
     UNREACHABLE = 6, "a sink cannot be reached; the data is kept"
-    LOCKED = 7, "another exporter holds the lock"
+    LOCKED = 7, "another exporter holds the lock; with `status --check`: none runs"
     FINDINGS = 8, "findings: `redact test --check` found secrets, `verify` differences"
 
     meaning: str

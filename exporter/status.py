@@ -1,8 +1,11 @@
 """The shapes that `status`, `verify` and `backfill` answer with, as scripts rely on them."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from msgspec import Struct
+
+from exporter.errors import Exit
 
 EQUAL: Final = "equal"
 DIFFERENT: Final = "different"
@@ -12,6 +15,8 @@ UNREACHABLE: Final = "not reachable"
 UNKNOWN: Final = "unknown"
 """The receiver cannot be asked what it holds."""
 REFUSED: Final = "refused"
+NOT_ASKED: Final = "not asked"
+"""The server or host was not asked for its history."""
 
 
 class Problem(Struct, frozen=True):
@@ -27,7 +32,8 @@ class SourceStatus(Struct, frozen=True, omit_defaults=True):
     """One source. `state` says in words how it is, where more than one thing can be so.
 
     `unattributed` counts events that belong to no session that is known, `unknown` what came that is in no list of
-    ours: types of events and, ending in "()", methods.
+    ours: types of events and, ending in "()", methods. `calls_unknown` counts results of tools whose command is not
+    known.
     """
 
     name: str
@@ -39,14 +45,19 @@ class SourceStatus(Struct, frozen=True, omit_defaults=True):
     dropped: int = 0
     unattributed: int = 0
     unknown: dict[str, int] = {}
+    calls_unknown: int = 0
 
 
 class SinkStatus(Struct, frozen=True):
-    """One sink. `state` is ok, waiting (it failed and is tried again), or refused (its token).
+    """One sink. `state` is ok, waiting (it failed and is tried again), refused (its token), or "off (404)".
+
+    A signal is off where its OTLP endpoint takes others and gave this answer to it; it is asked again at times.
 
     `is_estimate` says that `lag_events` is no count. `sums_wait` says that metrics are counted and not sent yet.
     `deleted` counts the sessions that were deleted there, `foreign` those that belong to another token there, of which
-    nothing is sent any more.
+    nothing is sent any more. `unconfirmed` counts the sessions that it accepted and has not confirmed since to hold;
+    `confirmed_at` is when it confirmed the one that it confirmed longest ago, null where it confirmed none. `copies`
+    counts other exporters that it knows with the id of this one.
     """
 
     name: str
@@ -62,6 +73,9 @@ class SinkStatus(Struct, frozen=True):
     sums_wait: bool = False
     deleted: int = 0
     foreign: int = 0
+    unconfirmed: int = 0
+    confirmed_at: str | None = None
+    copies: int = 0
 
 
 class DaemonStatus(Struct, frozen=True):
@@ -80,6 +94,34 @@ class StatusReport(Struct, frozen=True):
     daemon: DaemonStatus
     sources: list[SourceStatus]
     sinks: list[SinkStatus]
+
+
+_TROUBLES: Final = {"refused": (Exit.REFUSED, "refuses the token"), "waiting": (Exit.UNREACHABLE, "cannot be reached")}
+
+
+def faults(status: Mapping[str, Any], *, lag_seconds: float, quarantined: int) -> list[tuple[Exit, str]]:
+    """Return what a monitor is to be told of an answer of `exporter status`, each with its exit code.
+
+    Sinks without a daemon are not judged: that no daemon runs is the fault then.
+    """
+    if not status["daemon"]["running"]:
+        return [(Exit.LOCKED, "no exporter runs")]
+    found = [
+        (Exit.PARTIAL, f"{one['name']}: {one['state']}")
+        for one in status["sources"]
+        if one["name"] == "journals" and one.get("state", "ok") != "ok"
+    ]
+    for sink in status["sinks"]:
+        if trouble := _TROUBLES.get(sink["state"]):
+            found.append((trouble[0], f"{sink['name']} {trouble[1]}: {sink['last_error'] or 'no answer'}"))
+        if sink["state"] == "stopped":
+            found.append((Exit.PARTIAL, f"{sink['name']} has sessions that are stopped"))
+        if (sink["lag_events"] or sink["lag_bytes"]) and sink["lag_seconds"] >= lag_seconds:
+            found.append((Exit.PARTIAL, f"{sink['name']} is {sink['lag_seconds']:.0f} s behind"))
+        if (number := sink["quarantined"]) >= quarantined:
+            events = "1 event" if number == 1 else f"{number:,} events"
+            found.append((Exit.PARTIAL, f"{sink['name']} has {events} in quarantine"))
+    return found
 
 
 class BackfillRow(Struct, frozen=True):
@@ -116,3 +158,24 @@ class VerifyRow(Struct, frozen=True):
     detail: str | None = None
     verdict: str = EQUAL
     duplicates: int = 0
+
+
+class SourceRow(Struct, frozen=True):
+    """What a sink was given of one session, and the history of its server or host, asked anew.
+
+    `verdict` is equal, different, "not reachable" (the server or host) or "not asked" (it has not loaded the session,
+    or the session is read from its file). `extra` are events that the history does not have; `turns` names the turns
+    with differences: missing, double, different, or not in the history.
+    """
+
+    session: str
+    sink: str
+    source: str
+    verdict: str
+    history: int
+    given: int
+    missing: list[str]
+    extra: list[str]
+    different: list[str]
+    turns: list[str]
+    detail: str | None = None

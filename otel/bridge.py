@@ -11,7 +11,7 @@ from otel.encode.records import writer
 from otel.event import Event, read
 from otel.machines.logs import record
 from otel.machines.metrics.machine import Metering
-from otel.machines.traces.machine import TraceResult, Traces
+from otel.machines.traces.machine import PROCESS_CRASH, TraceResult, Traces
 from otel.model import Measurement, Span
 from otel.names import ORPHANED, Content, Semconv
 from otel.projection import TABLE
@@ -19,6 +19,8 @@ from otel.send.answer import Signal
 
 Record: TypeAlias = tuple[int, str, Any]
 Records: TypeAlias = dict[str, list[Record]]
+_BESIDE_MAX: Final = 4_096
+_NEVER: Final = object()
 _KNOWN: Final = frozenset(TABLE)
 SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
@@ -92,6 +94,7 @@ class Bridge:
         self._metering = Metering(session, options.semconv)
         self._writer = writer(options.content, options.semconv)
         self._session = session
+        self._beside: dict[str, None] = {}
 
     @property
     def open(self) -> bool:
@@ -123,9 +126,18 @@ class Bridge:
                 records[signal] = [
                     (number, event.id, self._encode_log(event, result, line, observed_ns))
                     for number, line, event, result in traced
-                    if not result.is_duplicate
+                    if not self._is_logged_already(event, result)
                 ]
         return records
+
+    def _is_logged_already(self, event: Event, result: TraceResult) -> bool:
+        """Tell whether an event is to have no log record: a duplicate, or figures kept for an event that may follow."""
+        if event.ephemeral:
+            self._beside[event.id] = None
+            if len(self._beside) > _BESIDE_MAX:
+                del self._beside[next(iter(self._beside))]
+            return True
+        return result.is_duplicate and self._beside.pop(event.id, _NEVER) is _NEVER
 
     def skip(self, lines: Sequence[bytes]) -> None:
         """Process events whose records are not needed."""
@@ -174,11 +186,11 @@ class Bridge:
             self._tally.defect()
             return self._writer.log(record(event, result, line, self._session, minimal=True), observed_ns)
 
-    def process_died(self, observed_ns: int) -> Records:
-        """Return the records of the spans that were open when the CLI process died."""
+    def process_died(self, observed_ns: int, error: str = PROCESS_CRASH) -> Records:
+        """Return the records of the spans that are open and that nothing else will end, with this error type."""
         spans: list[Span] = []
         try:
-            spans = self._traces.process_died()
+            spans = self._traces.process_died(error)
         except Exception:
             self._tally.defect()
         self._tally.add_orphans(spans)

@@ -41,6 +41,7 @@ class Event(msgspec.Struct, gc=False, rename={"parent_id": "parentId", "agent_id
     parent_id: str | None = None
     agent_id: str | None = None
     data: msgspec.Raw = msgspec.Raw()
+    ephemeral: bool = False
     time_ns: int = 0
     known: Any = None
 

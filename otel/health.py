@@ -13,7 +13,7 @@ from otel.model import Temporality
 from otel.names import Attribute, Content, Instrument, InstrumentKind
 from otel.send.answer import NoAnswer, readable
 from otel.send.endpoint import Endpoint, EndpointError
-from otel.send.grpc import OPTIONS, credentials_of, target_of
+from otel.send.grpc import OPTIONS, credentials_of, proxied, target_of
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Observation
@@ -59,7 +59,9 @@ def _over_http(endpoint: Endpoint, temporalities: dict[type, Any]) -> "MetricExp
         session=session,
         preferred_temporality=temporalities,
     )
-    session.verify = endpoint.certificate_file or True
+    session.verify = endpoint.certificate_file or endpoint.roots or True
+    if endpoint.proxy is not None:
+        session.proxies = dict.fromkeys(("http", "https"), endpoint.proxy)
     session.cert = None
     if endpoint.client_certificate_file is not None and endpoint.client_key_file is not None:
         session.cert = (endpoint.client_certificate_file, endpoint.client_key_file)
@@ -70,7 +72,7 @@ def _over_grpc(endpoint: Endpoint, temporalities: dict[type, Any]) -> "MetricExp
     import grpc  # type: ignore[import-untyped]  # comes without types
     from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
 
-    options: Any = (*OPTIONS, ("grpc.primary_user_agent", endpoint.user_agent))
+    options: Any = (*OPTIONS, ("grpc.primary_user_agent", endpoint.user_agent), *proxied(endpoint))
     try:
         headers = endpoint.headers_now()
     except NoAnswer as error:

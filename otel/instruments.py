@@ -15,6 +15,7 @@ _LATEST: Final[tuple[str, Semconv]] = (_NEW, "latest")
 
 # Boundaries as the CLI has them, so that its own histograms and ours can be added up.
 _DURATION: Final = tuple(0.01 * 2**step for step in range(14))
+_CHUNK: Final = tuple(0.0001 * 2**step for step in range(14))
 _LONG: Final = tuple(0.1 * 2**step for step in range(13))
 _TOKENS: Final = tuple(float(4**step) for step in range(14))
 _CALLS: Final = (0.0, *(float(2**step) for step in range(9)))
@@ -54,12 +55,14 @@ def _seconds(
 
 
 _CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
+_CALL_OUTCOME = (*_CALL, names.ERROR_TYPE)
 _CALL_TOKENS = (*_CALL, names.TOKEN_TYPE)
 _MODEL = (names.REQUEST_MODEL,)
 _AGENT = (names.AGENT_NAME,)
 _AGENT_OUTCOME = (names.AGENT_NAME, names.LABEL_SUCCESS)
 _TOOL = (names.TOOL_NAME,)
-_TOOL_OF_AGENT = (names.TOOL_NAME, names.TOOL_TYPE, names.AGENT_NAME)
+_TOOL_OF_AGENT = (names.TOOL_NAME, names.TOOL_TYPE, names.AGENT_NAME, names.ERROR_TYPE)
+_LAST_MODEL = (names.REQUEST_MODEL, names.PROVIDER)
 _TOOL_FAILURE = (names.TOOL_NAME, names.ERROR_TYPE)
 _DECISION = (names.PERMISSION_KIND, names.PERMISSION_RESULT)
 _NOTIFICATION = (names.NOTIFICATION_TYPE, names.NOTIFICATION_STATUS)
@@ -84,19 +87,28 @@ CALL_INPUT_TOKENS: Final = _histogram(
 CALL_OUTPUT_TOKENS: Final = _histogram(
     "gen_ai.client.inference.operation.output_tokens", "{token}", _CALL, _TOKENS, "tokens written by one call", *_LATEST
 )
-CALL_DURATION: Final = _seconds("gen_ai.client.inference.duration", _CALL, "how long one call took", *_LATEST)
+CALL_DURATION: Final = _seconds("gen_ai.client.inference.duration", _CALL_OUTCOME, "how long one call took", *_LATEST)
 TIME_TO_FIRST_CHUNK: Final = _seconds(
     "gen_ai.client.inference.time_to_first_chunk",
     _CALL[:3],
     "until the first piece of a streamed answer came",
     *_LATEST,
 )
+TIME_PER_CHUNK: Final = _seconds(
+    "github.copilot.inference.mean_time_per_output_chunk",
+    _CALL[:3],
+    "mean time between the pieces of one streamed answer",
+    bounds=_CHUNK,
+)
+CONTEXT_UTILIZATION: Final = _histogram(
+    "github.copilot.context.utilization", "1", _MODEL, _SHARE, "how much of the context window one call filled"
+)
 TOKEN_USAGE: Final = _histogram(
     "gen_ai.client.token.usage", "{token}", _CALL_TOKENS, _TOKENS, "tokens read and written by one call", _OLD, "legacy"
 )
 OPERATION_DURATION: Final = _seconds(
     "gen_ai.client.operation.duration",
-    _CALL,
+    _CALL_OUTCOME,
     "how long an operation took; with CLI 1.0.48's names also calls of a model",
     _OLD,
 )
@@ -108,7 +120,11 @@ AIU: Final = _counter("github.copilot.aiu", "{aiu}", _MODEL, "AI units charged")
 
 # Agents and their tools.
 AGENT_DURATION: Final = _seconds(
-    "gen_ai.invoke_agent.duration", _AGENT, "how long an interaction, or a sub-agent, took", *_LATEST, bounds=_LONG
+    "gen_ai.invoke_agent.duration",
+    (*_AGENT, names.ERROR_TYPE),
+    "how long an interaction, or a sub-agent, took",
+    *_LATEST,
+    bounds=_LONG,
 )
 AGENT_CALLS: Final = _histogram(
     "gen_ai.invoke_agent.inference_calls", "{inference_call}", _AGENT, _CALLS, "calls of a model by one agent", *_LATEST
@@ -183,9 +199,13 @@ TRUNCATED_TOKENS: Final = _counter(
 ERRORS: Final = _counter("github.copilot.error.count", "{error}", _ERROR, "errors that the session reported")
 WARNINGS: Final = _counter("github.copilot.warning.count", "{warning}", (names.CATEGORY,), "warnings")
 ABORTS: Final = _counter("github.copilot.abort.count", "{abort}", (names.ABORT_REASON,), "turns that were aborted")
-ORPHANS: Final = _counter("github.copilot.orphaned.count", "{span}", (names.OPERATION,), "operations a crash cut off")
-LINES_ADDED: Final = _counter("github.copilot.code.lines_added", "{line}", (), "lines of code added", _NEW)
-LINES_REMOVED: Final = _counter("github.copilot.code.lines_removed", "{line}", (), "lines of code removed", _NEW)
+ORPHANS: Final = _counter(
+    "github.copilot.orphaned.count", "{span}", (names.OPERATION,), "operations that no event ended"
+)
+LINES_ADDED: Final = _counter("github.copilot.code.lines_added", "{line}", _LAST_MODEL, "lines of code added", _NEW)
+LINES_REMOVED: Final = _counter(
+    "github.copilot.code.lines_removed", "{line}", _LAST_MODEL, "lines of code removed", _NEW
+)
 UNKNOWN_EVENTS: Final = _counter(
     "github.copilot.unknown_event.count", "{event}", (names.EVENT_TYPE,), "events of types that we have not met"
 )

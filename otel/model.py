@@ -52,6 +52,8 @@ class Link(Struct, gc=False):
 class Span(Struct, gc=False):
     """A finished span. Its name is `operation`, followed by `target` where the content level allows it.
 
+    `failure` is the text of its error, for content level `redacted`.
+
     `opened_by` is the id of the event that opened it: the ids derive from it and from nothing that may change.
     """
 
@@ -68,6 +70,7 @@ class Span(Struct, gc=False):
     events: list[SpanEvent] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     status: Status = Status.UNSET
+    failure: str | None = None
 
 
 class LogRecord(Struct, gc=False):

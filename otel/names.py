@@ -92,6 +92,8 @@ LOG_EVENT_ID: Final = Attribute("event.id", str, _NONE, _OURS)  # the event that
 AGENT_INSTANCE_ID: Final = Attribute("github.copilot.agent_id", str, _NONE, _OURS)  # the sub-agent's own id
 # The sub-agents from the outermost to the one itself.
 AGENT_PATH: Final = Attribute("github.copilot.agent_path", _STRINGS, _NONE, _OURS)
+# When the operation of an orphan ended is not known, nor how long it took: its end is that of the last event.
+DURATION_UNKNOWN: Final = Attribute("github.copilot.duration_unknown", bool, _NONE, _OURS)
 ORPHANED: Final = Attribute("github.copilot.orphaned", bool, _NONE, _OURS)  # ended by a crash, not by an event
 LINK_TYPE: Final = Attribute("github.copilot.link.type", str, _NONE, _OURS)  # why a span refers to another
 REMOTE_SESSION_ID: Final = Attribute("github.copilot.remote_session_id", str, _NONE, _OURS)
@@ -158,6 +160,8 @@ TOOL_FILE_PATH: Final = Attribute("github.copilot.tool.parameters.file_path", st
 MCP_SERVER_HASH: Final = Attribute("github.copilot.tool.parameters.mcp_server_name_hash", str, _NONE, _NEW)
 MCP_TOOL_NAME: Final = Attribute("github.copilot.tool.parameters.mcp_tool_name", str, _NONE, _NEW)
 TOOL_USER_REQUESTED: Final = Attribute("github.copilot.tool.user_requested", bool, _NONE, _OURS)
+# By the CLI on its own account, to read what a notification is about; not by the model.
+TOOL_CALLED_BY_CLI: Final = Attribute("github.copilot.tool.called_by_cli", bool, _NONE, _OURS)
 EXECUTABLE_NAME: Final = Attribute("process.executable.name", str, _NONE, _NEW)
 EXECUTABLE_PATH: Final = Attribute("process.executable.path", str, _REDACTED, _NEW)
 EXIT_CODE: Final = Attribute("process.exit.code", int, _NONE, _NEW)
@@ -169,6 +173,8 @@ EXTERNAL_TOOL_CALL_ID: Final = Attribute("github.copilot.external_tool.call_id",
 HOOK_TYPE: Final = Attribute("github.copilot.hook.type", str, _NONE, _OLD)
 HOOK_INVOCATION_ID: Final = Attribute("github.copilot.hook.invocation_id", str, _NONE, _OLD)
 HOOK_ERROR_MESSAGE: Final = Attribute("github.copilot.hook.error_message", str, _REDACTED, _OLD)
+HOOK_TOOL_NAMES: Final = Attribute("github.copilot.hook.tool_names", _STRINGS, _NONE, _NEW)
+HOOK_DECISION: Final = Attribute("github.copilot.hook.decision", str, _NONE, _NEW)
 HOOK_DURATION: Final = Attribute("github.copilot.hook.duration", float, _NONE, _NEW)  # seconds
 SKILL_NAME: Final = Attribute("github.copilot.skill.name", str, _METADATA, _OLD)
 SKILL_PATH: Final = Attribute("github.copilot.skill.path", str, _REDACTED, _OLD)

@@ -35,10 +35,12 @@ class Notification(Struct, gc=False):
     kind: NotificationKind = field(default_factory=NotificationKind)
 
 
-class TextPayload(Struct, gc=False):
-    """A text that some event carries."""
+class TextPayload(Struct, gc=False, rename="camel"):
+    """The texts that some event carries: what was said, what the model gets of it, and what it thought before."""
 
     content: str | None = None
+    transformed_content: str | None = None
+    reasoning_text: str | None = None
 
 
 class UserMessage(Struct, gc=False, rename="camel"):
@@ -83,6 +85,8 @@ class Usage(Struct, gc=False, rename="camel"):
     copilot_usage: Charged | None = None
     duration: Number | None = None
     time_to_first_token_ms: Number | None = None
+    inter_token_latency_ms: Number | None = None
+    max_prompt_tokens: Number | None = None
     initiator: str | None = None
     is_byok: bool | None = None
     provider_type: str | None = None
@@ -91,6 +95,11 @@ class Usage(Struct, gc=False, rename="camel"):
     finish_reason: str | None = None
     reasoning_effort: str | None = None
     accounting: Accounting | None = None
+
+    @property
+    def provider(self) -> str | None:
+        """Who answered, where a record says it: GitHub, unless a person brought a key for another provider."""
+        return self.provider_type if self.is_byok else "github"
 
     @property
     def nano_aiu(self) -> Number | None:
@@ -112,6 +121,12 @@ class AssistantMessage(Struct, gc=False, rename="camel"):
     api_call_id: str | None = None
     output_tokens: Number | None = None
     tool_requests: Raw = _NOTHING
+
+
+class ToolRequest(Struct, gc=False, rename="camel"):
+    """One of the tools that `assistant.message` asks for."""
+
+    tool_call_id: str | None = None
 
 
 class Subagent(Struct, gc=False, rename="camel"):
@@ -364,16 +379,26 @@ class ExternalTool(Struct, gc=False, rename="camel"):
 
 
 class HookInput(Struct, gc=False, rename="camel"):
-    """Whose session a hook is about."""
+    """Whose session a hook is about, which tool, and where the CLI's own telemetry is by then."""
 
     session_id: str | None = None
+    tool_name: str | None = None
+    traceparent: str | None = None
+
+
+class HookOutput(Struct, gc=False, rename="camel"):
+    """What a hook decided."""
+
+    permission_decision: str | None = None
+    decision: str | None = None
 
 
 class Hook(Struct, gc=False, rename="camel"):
-    """The data of `hook.start` and `hook.end`, output and nearly all input apart."""
+    """The data of `hook.start` and `hook.end`, nearly all of output and input apart."""
 
     hook_invocation_id: str | None = None
     hook_type: str | None = None
     success: bool | None = None
     error: ToolFailure | None = None
     input: HookInput | None = None
+    output: HookOutput | None = None

@@ -4,6 +4,7 @@ engine          the interface for callers: `Engine`, its results, findings
 search          finds the spans of secrets: the prefilter's hits, extraction by the rules, known values, the allowlist
 prefilter       where may a secret be? one pass over the raw bytes for all rules
 rules           what is a secret: formats, families of rules, detectors of detect-secrets, rules of users
+commands        does this command print a secret? then its whole answer is masked
 heuristics      is this value a secret? decisions about one value and its name
 text            reading raw bytes as text: escapes, views, JSON strings
 spans           spans of secrets, and the strings of a line that they lie in

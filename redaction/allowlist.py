@@ -11,19 +11,22 @@ import msgspec
 
 from redaction.errors import RuleError
 from redaction.given import read_given
+from redaction.heuristics.certain import is_weak
 from redaction.known import KNOWN_RULE
+from redaction.rules.checks import decoded_base64
 from redaction.rules.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """One entry of the allowlist: a value, values that match as a whole, all findings of a rule, or values with these
-    digests (see `audited_digests`), which do not apply to known values."""
+    digests (see `audited_digests`), or single words as passwords; the last two do not apply to known values."""
 
     value: str | None = None
     pattern: re.Pattern[str] | None = None
     rule: str | None = None
     digests: frozenset[str] = frozenset()
+    weak: bool = False
 
     def allows(self, text: str, rule: Rule) -> bool:
         """Whether this text (without escapes) that the rule found is not to be masked."""
@@ -32,7 +35,20 @@ class Allowed:
             or rule.id == self.rule
             or (self.pattern is not None and self.pattern.fullmatch(text) is not None)
             or (bool(self.digests) and rule is not KNOWN_RULE and digest(text) in self.digests)
+            or (self.weak and rule is not KNOWN_RULE and is_weak(_password(text, rule)))
         )
+
+
+def _password(text: str, rule: Rule) -> str:
+    """The password in what the rule masks; two rules mask the user with it."""
+    match rule.id:
+        case "basic-auth":
+            text = (decoded_base64(text.encode("utf-8", "replace")) or b"").decode("utf-8", "replace")
+        case "command-user":
+            pass
+        case _:
+            return text
+    return text.partition(":")[2]
 
 
 class _Secret(msgspec.Struct):

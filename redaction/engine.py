@@ -15,12 +15,13 @@ from time import perf_counter
 from typing import Literal, Protocol, TypeAlias
 
 from redaction.allowlist import Allowed, audited_digests
+from redaction.commands.answers import AnswerString, answer_strings
 from redaction.errors import InvalidJsonError, OutOfTimeError, TooManyHitsError
 from redaction.known import KnownValues
 from redaction.prefilter.gate import EngineName, best_engine
 from redaction.rules.rule import Certainty, Rule
 from redaction.rules.rule_set import OPAQUE_RULE, all_rules
-from redaction.search import Deadline, SecretSearch
+from redaction.search import Deadline, SecretSearch, is_marker
 from redaction.spans import Part, masked, parts_of
 from redaction.stream import DeltaStream
 from redaction.text.json_strings import check, paths, pointer
@@ -84,8 +85,15 @@ Redaction: TypeAlias = Clean | Masked | Refused
 class Redactor(Protocol):
     """What callers rely on; one instance per thread."""
 
-    def redact(self, line: bytes, budget_ms: float) -> Redaction:
-        """The redacted line; takes about `budget_ms` at most and never raises."""
+    def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> Redaction:
+        """The redacted line; takes about `budget_ms` at most and never raises.
+
+        `call` is the rule of a command that prints a secret, if the line holds what it printed.
+        """
+        ...
+
+    def rule_of_call(self, data: bytes) -> str | None:
+        """The rule of a tool call whose command prints a secret, told by the data of the event that starts it."""
         ...
 
     def redact_text(self, text: str) -> str:
@@ -105,10 +113,11 @@ class Engine:
     `rule_files` are tables of formats like ours; `plugins` are plugins and `baselines` are baselines of detect-secrets:
     what was audited there as no secret is not masked, unless it is a known value. A bad file raises `RuleError`.
     `cache_dir` holds the compiled rules. `marker`: rule and tag, or stars, replace a secret. `opaque`: whether opaque
-    fields pass or are dropped. `engine`: another engine than the fastest that is installed.
+    fields pass or are dropped. `weak_passwords`: whether a single word, also one with digits behind it, is masked where
+    the place proves a password. `engine`: another engine than the fastest that is installed.
     """
 
-    __slots__ = ("_search", "engine", "version")
+    __slots__ = ("_commands", "_search", "engine", "version")
 
     def __init__(
         self,
@@ -120,20 +129,28 @@ class Engine:
         cache_dir: Path | None = None,
         marker: Literal["tag", "stars"] = "tag",
         opaque: Literal["pass", "drop"] = "pass",
+        weak_passwords: Literal["mask", "leave"] = "mask",
         plugins: Sequence[Path] = (),
         baselines: Sequence[Path] = (),
         engine: EngineName | None = None,
     ) -> None:
         self.engine = engine or best_engine()
-        rules, self.version = all_rules(rule_files, plugins, drop_opaque=opaque == "drop", cache_dir=cache_dir)
+        every = all_rules(rule_files, plugins, drop_opaque=opaque == "drop", cache_dir=cache_dir)
+        self.version, self._commands = every.version, every.commands
+        allowed = [*allowed]
+        if baselines:
+            allowed.append(Allowed(digests=audited_digests(baselines)))
+        if weak_passwords == "leave":
+            allowed.append(Allowed(weak=True))
         self._search = SecretSearch(
-            rules,
+            every.rules,
             KnownValues(known_values, self.engine),
-            [*allowed, Allowed(digests=audited_digests(baselines))] if baselines else allowed,
+            allowed,
             key,
             stars=marker == "stars",
             cache_dir=cache_dir,
             engine=self.engine,
+            without_gates=every.commands.rules,
         )
 
     def with_known_values(self, known_values: Iterable[bytes | str]) -> "Engine":
@@ -142,8 +159,13 @@ class Engine:
         other._search = self._search.with_known_values(KnownValues(known_values, self.engine))
         return other
 
-    def redact(self, line: bytes, budget_ms: float) -> Redaction:
-        """The redacted line; whatever goes wrong is a refusal, never an exception and never the raw line."""
+    def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> Redaction:
+        """The redacted line; whatever goes wrong is a refusal, never an exception and never the raw line.
+
+        With a `call` every string of the answer is masked as a whole, whatever else is found in it.
+        """
+        if call is not None:
+            return self._redact_answer(line, budget_ms, call)
         try:
             began = perf_counter()
             search = self._search
@@ -160,6 +182,22 @@ class Engine:
             return Refused("time_budget")
         except InvalidJsonError:
             return Refused("not_json")
+        except Exception:
+            return Refused("redactor_failed")
+
+    def rule_of_call(self, data: bytes) -> str | None:
+        """The rule of a tool call whose command prints a secret, told by the data of the event that starts it.
+
+        Any thread may ask, and never is there an exception.
+        """
+        rule = self._commands.rule_of(data)
+        return None if rule is None else rule.id
+
+    def mask_answer(self, line: bytes, call: str) -> Redaction:
+        """Mask every string of the answer in a line that is redacted already; any thread may ask."""
+        try:
+            replaced = self._replaced(line, call)
+            return Masked(masked(line, replaced), (call,) * len(replaced), tuple) if replaced else CLEAN
         except Exception:
             return Refused("redactor_failed")
 
@@ -180,7 +218,42 @@ class Engine:
 
     def rules(self) -> tuple[Rule, ...]:
         """Every rule in force."""
-        return self._search.rules
+        return self._search.rules + self._commands.rules
+
+    def _redact_answer(self, line: bytes, budget_ms: float, call: str) -> Redaction:
+        first = self.redact(line, budget_ms)
+        redacted = first.line if isinstance(first, Masked) else line
+        second = first if isinstance(first, Refused) else self.mask_answer(redacted, call)
+        if not isinstance(second, Masked):
+            return first if isinstance(second, Clean) else second
+        rules = (first.rules if isinstance(first, Masked) else ()) + second.rules
+        return Masked(second.line, rules, lambda: self._answer_findings(line, redacted, first, call))
+
+    def _replaced(self, line: bytes, call: str) -> list[tuple[int, int, bytes]]:
+        """The strings of the answer that are no marker yet, each with its marker."""
+        search, rule = self._search, self._commands.rule_named(call)
+        strings = ((start, end, line[start:end]) for start, end, _ in answer_strings(line))
+        return [
+            (start, end, search.marker(text, rule))
+            for start, end, text in strings
+            if not is_marker(text) and not search.allows(text, rule)
+        ]
+
+    def _answer_findings(self, line: bytes, redacted: bytes, first: Redaction, call: str) -> tuple[Finding, ...]:
+        """One finding for each string of the answer, and what was found elsewhere."""
+        replaced = {start for start, _, _ in self._replaced(redacted, call)}
+        pairs: Iterable[tuple[AnswerString, AnswerString]] = zip(
+            answer_strings(line), answer_strings(redacted), strict=True
+        )
+        confidence = self._commands.rule_named(call).confidence
+        found = [
+            Finding(call, pointer(before.path, {}), 0, _length(line[before.start : before.end]), confidence)
+            for before, after in pairs
+            if after.start in replaced
+        ]
+        whole = {finding.path for finding in found}
+        others = first.findings if isinstance(first, Masked) else ()
+        return (*(one for one in others if one.path not in whole), *found)
 
     def _masked(self, line: bytes, parts: Sequence[Part]) -> Masked:
         marker = self._search.marker

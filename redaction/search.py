@@ -62,8 +62,16 @@ class Deadline:
             raise OutOfTimeError
 
 
+def is_marker(text: bytes) -> bool:
+    """Whether a text is one marker and nothing else."""
+    return text == _STARS or _MARKER.fullmatch(text) is not None
+
+
 class SecretSearch:
-    """All rules, known values and the allowlist, compiled; one per thread."""
+    """All rules, known values and the allowlist, compiled; one per thread.
+
+    Rules `without_gates` are found by others, which use `marker` and `allows`.
+    """
 
     __slots__ = (
         "_allowed",
@@ -87,6 +95,7 @@ class SecretSearch:
         stars: bool = False,
         cache_dir: Path | None = None,
         engine: EngineName | None = None,
+        without_gates: Sequence[Rule] = (),
     ) -> None:
         every = (one.rules if isinstance(one, Family) else (one,) for one in rules)
         self.rules = tuple(dict.fromkeys(chain.from_iterable(every)))
@@ -95,7 +104,7 @@ class SecretSearch:
         self._allowed = tuple(allowed)
         self._key = key or secrets.token_bytes(32)
         self._stars = stars
-        self._rule_ids = frozenset(rule.id.encode() for rule in (*self.rules, KNOWN_RULE))
+        self._rule_ids = frozenset(rule.id.encode() for rule in (*self.rules, *without_gates, KNOWN_RULE))
         self._prefilter = Prefilter(_VIEW_GATES, rules, cache_dir=cache_dir, engine=engine)
         self.hits = self._prefilter.hits
         """The hits of the prefilter in some data."""
@@ -172,19 +181,21 @@ class SecretSearch:
         """The secrets that the owners of the hits extract, before the allowlist is asked."""
         owners = self._prefilter.owners
         seen: dict[Owner, int] = {}
+        seen_by = seen.get
         found: list[SecretSpan] = []
         postponed: list[tuple[Rule, int]] = []
         extractions = 0
         for number, to in hits:
             for owner in owners[number]:
-                if to <= seen.get(owner, -1):
+                if to <= seen_by(owner, -1):
                     continue
                 extractions += 1
                 if extractions % _EXTRACTIONS_PER_CHECK == 0:
                     deadline.check()
                 if isinstance(owner, Family):
                     members, seen[owner] = owner.extract(data, to)
-                    found.extend(map(SecretSpan._make, members))
+                    if members:
+                        found.extend(map(SecretSpan._make, members))
                 elif owner.is_from_detect_secrets:
                     postponed.append((owner, to))
                 else:
@@ -203,11 +214,12 @@ class SecretSearch:
         has_escapes = b"\\" in data
         for span in found:
             start, end = snapped(data, span.start, span.end) if has_escapes else (span.start, span.end)
-            if start < end and not is_binary(data, start, end) and not self._allows(data[start:end], span.rule):
+            if start < end and not is_binary(data, start, end) and not self.allows(data[start:end], span.rule):
                 kept.append(span if start == span.start and end == span.end else SecretSpan(start, end, span.rule))
         return kept
 
-    def _allows(self, secret: bytes, rule: Rule) -> bool:
+    def allows(self, secret: bytes, rule: Rule) -> bool:
+        """Whether a secret is on the allowlist."""
         if not self._allowed:
             return False
         text = unescaped(secret)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.shared import CACHE_HOME, turn
+from tests.shared import CACHE_HOME, REAL, turn
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -29,6 +29,16 @@ def pytest_configure() -> None:
     """Fixes where the real CLI is kept, before each test gets a cache directory of its own."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     os.environ.setdefault("EXPORTER_REAL_DIR", str(Path(cache, "exporter-real").expanduser()))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says at the end, and not only with -rs, that the captures are missing and their tests were not run."""
+    if not REAL.is_dir():
+        terminalreporter.write_line(
+            f"NOT TESTED WITH CAPTURES OF REAL SESSIONS: {REAL} is not there; EXPORTER_SHARED names another place",
+            yellow=True,
+            bold=True,
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

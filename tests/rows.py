@@ -1,5 +1,6 @@
 """Tests that are a table of hundreds of rows: one test for all of them, which names every row that fails."""
 
+import os
 from collections.abc import Callable, Collection
 from itertools import product
 from typing import Any, Final
@@ -7,6 +8,8 @@ from typing import Any, Final
 import pytest
 
 _FAILURES: Final = (Exception, pytest.fail.Exception)
+ONLY: Final = "TESTS_ROW"
+"""The variable that names rows, with commas between them; of a table that has some of them only these are run."""
 
 
 def each(*columns: Collection[Any]) -> Callable[[Callable[..., None]], Callable[[], None]]:
@@ -18,6 +21,8 @@ def each(*columns: Collection[Any]) -> Callable[[Callable[..., None]], Callable[
     def decorate(check: Callable[..., None]) -> Callable[[], None]:
         def test() -> None:
             rows = list(product(*columns))
+            only = os.environ.get(ONLY, "").split(",")
+            rows = [row for row in rows if any(name in row for name in only)] or rows
             assert rows, "a table without rows"
             failures: list[Exception] = []
             for row in rows:

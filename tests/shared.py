@@ -1,4 +1,4 @@
-"""What all processes of a test run share: the compiled rules of the redactor, and turns for tests that measure time."""
+"""What all tests share: the compiled rules of the redactor, turns for tests that measure time, and real captures."""
 
 import atexit
 import os
@@ -19,6 +19,9 @@ CACHE_HOME: Final = os.environ[_PLACE]
 """The cache directory of a person, as programs take it from XDG_CACHE_HOME."""
 CACHE: Final = Path(CACHE_HOME, "exporter")
 """The same as an engine takes it: to load the rules takes a fortieth of the time that compiling them takes."""
+
+REAL: Final = Path(os.environ.get("EXPORTER_SHARED") or Path(__file__).resolve().parents[2] / "shared") / "real"
+"""Captures of real sessions, which are not in the repository: beside the checkout, or where the variable says."""
 
 
 @contextmanager

@@ -137,8 +137,10 @@ def _unknown(variable: str, known: Iterable[str]) -> ConfigError:
 
 
 def _note(variable: str) -> str:
-    names = [variable_of((name,)) for name, member in members(Settings).items() if isinstance(member, Field)]
-    guess = nearest(variable, names)
+    table, joint, rest = variable.partition(_JOINT)
+    named = members(Settings).items()
+    guess = nearest(table, [variable_of((name,)) for name, member in named if isinstance(member, Field) != bool(joint)])
+    guess = guess.replace("?", f"{joint}{rest}?")
     return f"{variable} is not a setting" + (f"; {guess}" if guess else "")
 
 

@@ -12,6 +12,7 @@ from config.errors import ConfigError, nearest
 from config.fields import Field, Member, SettingsTable, Sinks, fields, members
 from config.given.layer import DEFAULT_SINK, Given, Layer, check_sink_name, field_at, unknown
 from config.given.toml import Place, key_lines
+from config.reading import read_regular
 from config.settings import Settings
 
 _SIZE_BYTES_MAX = 1024 * 1024
@@ -33,9 +34,7 @@ def read_file(path: Path) -> tuple[Layer, list[str]]:
 
 def _read(path: Path) -> tuple[bytes, int]:
     try:
-        with path.open("rb") as file:
-            content = file.read(_SIZE_BYTES_MAX + 1)
-            mode = os.fstat(file.fileno()).st_mode
+        content, mode = read_regular(path, _SIZE_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a path"
         raise ConfigError(f"the settings file cannot be read: {reason}", where=str(path)) from None

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +14,7 @@ import click
 from exporter.cli.output.output import Output
 from exporter.cli.output.progress import ProgressBar
 from exporter.cli.output.table import TerminalView
-from exporter.cli.output.text import listing
+from exporter.cli.output.text import listing, plain
 from exporter.cli.values import DIRECTORY, FILE, SessionId
 
 if TYPE_CHECKING:
@@ -32,10 +32,19 @@ class CommandContext:
     verbose: bool = False
     options: dict[str, str] = field(default_factory=dict)
 
-    def load(self, *, fallbacks: bool = True, file: str | None = None, secrets: bool = True) -> "Loaded":
+    def load(
+        self,
+        *,
+        fallbacks: bool = True,
+        file: str | None = None,
+        secrets: bool = True,
+        sessions: bool = False,
+        environ: Mapping[str, str] = os.environ,
+    ) -> "Loaded":
         """The settings in force; raises ConfigError that names the place, the key and what was expected.
 
-        Without `secrets`, files of tokens and headers may be empty or missing: for commands that send nothing.
+        Without `secrets`, files of tokens and headers may be empty or missing: for commands that send nothing. With
+        `sessions` the directory of the CLI must be there if it was named: for commands that read sessions.
         """
         from config.load import load
 
@@ -43,11 +52,20 @@ class CommandContext:
         given = flags.pop("config", None)
         chosen = file or given
         path = Path(str(chosen)) if chosen else None
-        return load(file=path, environ=os.environ, flags=flags, fallbacks=fallbacks, secrets=secrets)
+        return load(file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions)
+
+    def warn(self, loaded: "Loaded") -> None:
+        """Tell what in the environment or the file has no effect: for commands that deliver, or ask who delivers."""
+        for note in loaded.notes:
+            self.out.notice(f"{self.out.notice_palette.paint('warning:', 'warn')} {plain(note)}")
 
     def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""
-        settings = self.load(secrets=request["do"] not in _SEND_NOTHING).settings
+        delivers = request["do"] not in _SEND_NOTHING
+        loaded = self.load(secrets=delivers, sessions=delivers)
+        settings = loaded.settings
+        if delivers:
+            self.warn(loaded)
         import asyncio
 
         from exporter import app
@@ -120,7 +138,7 @@ class Command(click.Command):
     """A command that takes the global options too, and shows examples in its help.
 
     `examples` are command lines that people can copy, each with what it does; they stand at the end of the help, below
-    a line `Examples:`, as in `exporter up --demo  # a demo session, played live`.
+    a line `Examples:`, as in `exporter up --demo  # made-up sessions, one of them live`.
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:

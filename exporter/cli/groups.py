@@ -20,7 +20,7 @@ By default nothing leaves the machine.
 
 \b
 First steps:
-  exporter up --demo     try it with a demo session
+  exporter up --demo     try it with made-up sessions
   exporter up            show your own sessions
 """
 _CLOSING: Final = (

@@ -15,6 +15,8 @@ LOCAL: Final = "local"
 """The sink that is the embedded Mission Control."""
 STORE_HEADER: Final = "session-exporter-store"
 """The header of an answer in which a Mission Control of ours names its store."""
+INSTALLATION_HEADER: Final = "session-exporter-installation"
+"""The header in which an exporter says to such a Mission Control which installation it is."""
 
 
 def sink_name(section: str, configured: str) -> str:
@@ -37,6 +39,11 @@ def names_of(sink: str) -> set[str]:
 def last_error_name(sink_id: int) -> str:
     """Return the name of the fact that is the last error of a sink; it is empty for a healthy sink."""
     return f"last_error:{sink_id}"
+
+
+def off_name(sink_id: int) -> str:
+    """Return the name of the fact that is the answer of an endpoint that does not take a signal; else it is empty."""
+    return f"off:{sink_id}"
 
 
 _KNOWN: Final = (

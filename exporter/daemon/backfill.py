@@ -13,13 +13,15 @@ import sys
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
+from exporter.core.delivery.log_streams import LogStreams, hour_of
 from exporter.core.delivery.position import START
 from exporter.core.delivery.session_state import STOPS, SessionEvent
 from exporter.core.names import drops_history
@@ -29,7 +31,7 @@ from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import LaneProgress
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.otlp import Otlp
-from exporter.sources.files.session_file import SessionFile
+from exporter.sources.files.session_file import SessionFile, times_of
 from exporter.status import DELETED, FOREIGN, BackfillRow
 
 if TYPE_CHECKING:
@@ -41,9 +43,11 @@ if TYPE_CHECKING:
 _OLD_SECONDS: Final = 3_600.0
 _PROGRESS_SECONDS: Final = 0.2
 _AT_ONCE: Final = 3
-"""How many sessions are on their way to a sink. Each takes memory."""
+"""How many sessions are on their way to a sink at least. Each takes memory."""
+_SMALL_AT_ONCE: Final = 32
+_SMALL_BYTES: Final = 2 << 20
+"""So many may be, while their files have no more bytes together."""
 _HELPERS_MAX: Final = 3
-_SESSIONS_EACH: Final = 3
 _END_SECONDS: Final = 10.0
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
@@ -59,6 +63,12 @@ def history_notes(chosen: Sequence[Chosen]) -> list[str]:
     return sorted(f"{run.name}: {note}" for run, note in notes if note is not None)
 
 
+def off_notes(chosen: Sequence[Chosen]) -> list[str]:
+    """Return what is to be told of signals that their endpoint does not take."""
+    found = {run.name: (run.sink_state.off_text, run.sink_state.off) for run, _ in chosen if run.sink_state.off}
+    return [f"{name}: {text} ({off.url} answered {off.status})" for name, (text, off) in sorted(found.items()) if off]
+
+
 async def would_send(run: SinkWorkers, file: SessionFile, *, from_start: bool) -> BackfillRow:
     """Read what a backfill would send, redact it, and throw it away."""
     sink_state = run.sink_state
@@ -68,7 +78,7 @@ async def would_send(run: SinkWorkers, file: SessionFile, *, from_start: bool) -
     if not sink_state.feed.holds_events:
         mark = None if from_start else sink_state.store.mark(file.session, sink_state.sink_id)
         position, skip = (mark.position if mark else START), {}
-    while (segment := await sink_state.reader.segment(file, position, None, skip=skip)) is not None:
+    while (segment := await sink_state.reader.segment(file, position, skip=skip)) is not None:
         events, size = events + len(segment.ids), size + segment.size
         masked += sum(segment.masked.values())
         position = segment.end
@@ -110,6 +120,12 @@ class _Way:
         return gate.closed or gate.failures > 0
 
     @property
+    def has_hours(self) -> bool:
+        """Whether its records go to streams by their hour."""
+        sink = self.run.sink_state.sink
+        return isinstance(sink, Otlp) and sink.time_ns is not None
+
+    @property
     def over(self) -> bool:
         """Whether it reached the end that the file had at first; what was added since is not requested."""
         return self.lane.reached(*self.end) if self.lane is not None else self.helped is not None
@@ -135,6 +151,8 @@ class _Way:
     def _state(self, quarantined: int) -> tuple[str, str | None]:
         """Return the state of the session at the sink, and the reason when it is not delivered."""
         run, lane = self.run, self.lane
+        if run.sink_state.off is not None:
+            return f"off ({run.sink_state.off.status})", None
         if lane is not None and (cause := lane.stopped_by) is not None:
             if cause is SessionEvent.DELETED:
                 return f"{DELETED}; --from-start sends it again", None
@@ -148,8 +166,71 @@ class _Way:
         return "refused" if run.sink_state.gate.closed else "waiting", run.sink_state.last_error
 
 
+def _has_room(sizes: Sequence[int], size: int) -> bool:
+    """Tell whether a file of this size may begin beside others of these sizes."""
+    return len(sizes) < _AT_ONCE or (len(sizes) < _SMALL_AT_ONCE and sum(sizes) + size <= _SMALL_BYTES)
+
+
+def _seconds(file: SessionFile) -> tuple[float, float]:
+    """Return when a session began and ended, in seconds since 1970."""
+    found = []
+    for time_ in times_of(file.path, file.begins):
+        with suppress(ValueError, OverflowError):
+            found.append(datetime.fromisoformat(time_).timestamp())
+    return (min(found), max(found)) if found else (file.modified, file.modified)
+
+
 def _counts(done: LaneProgress | BackfillRow) -> tuple[int, int, int]:
     return done.events, done.bytes, done.masked
+
+
+class Hours:
+    """The streams of the log records of sessions, by the hour (`core/delivery/log_streams.py`).
+
+    A helper is `given` those of its session; otherwise they are chosen here.
+    """
+
+    def __init__(self, ways: Iterable[_Way], given: Mapping[str, Mapping[str, int]]) -> None:
+        ways = [way for way in ways if way.has_hours]
+        self._streams = LogStreams()
+        self._times = {} if given else {way.file.session: _seconds(way.file) for way in ways}
+        self._placed: dict[str, tuple[Sequence[_Way], dict[int, int]]] = {}
+        for way in ways if given else ():
+            hours = given.get(way.file.session, {})
+            self._place([way], {int(hour): stream for hour, stream in hours.items()})
+
+    def begins(self, ways: Sequence[_Way]) -> tuple[float, float]:
+        """Return what puts sessions in order: streams go forward in time."""
+        return self._times.get(ways[0].file.session, (0.0, 0.0))
+
+    def take(self, ways: Sequence[_Way]) -> bool:
+        """Choose the streams of a session; return False when it has to wait for other sessions."""
+        session, logs = ways[0].file.session, [way for way in ways if way.has_hours]
+        if not logs or session not in self._times or session in self._placed:
+            return True
+        hours = self._streams.take(session, *map(hour_of, self._times[session]))
+        if hours is None and not any(way.sink_waits for way in logs):
+            return False
+        self._place(logs, hours or {})
+        return True
+
+    def _place(self, logs: Sequence[_Way], hours: dict[int, int]) -> None:
+        self._placed[logs[0].file.session] = logs, hours
+        for way in logs:
+            if isinstance(sink := way.run.sink_state.sink, Otlp):
+                sink.streams.place(way.file.session, hours)
+
+    def told(self, session: str) -> dict[str, dict[str, int]]:
+        """Return what a helper is given."""
+        _, hours = self._placed.get(session, ((), {}))
+        return {session: {str(hour): stream for hour, stream in hours.items()}}
+
+    def release(self, helped: Collection[str]) -> None:
+        """Let the streams of sessions go that are finished, or blocked; `helped` are with helpers."""
+        for session, (logs, _) in list(self._placed.items()):
+            if session not in helped and not any(way.goes_on for way in logs):
+                self._streams.done(session)
+                del self._placed[session]
 
 
 class Backfill:
@@ -171,12 +252,15 @@ class Backfill:
         self._next_progress = 0.0
         # In the order of the answer, by sink and session.
         self._ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
+        self._hours = Hours(self._ways.values(), request.get("hours") or {})
         # The signals of telemetry of a session are made together, so they begin together.
         by_group: dict[str, dict[str, list[_Way]]] = {}
         for way in self._ways.values():
             group = way.run.name if way.run.sink_state.feed.holds_events else "telemetry"
             by_group.setdefault(group, {}).setdefault(way.file.session, []).append(way)
         self._queues = {group: deque(sessions.values()) for group, sessions in by_group.items()}
+        if "telemetry" in self._queues:
+            self._queues["telemetry"] = deque(sorted(self._queues["telemetry"], key=self._hours.begins))
         self._begun: dict[str, list[list[_Way]]] = {group: [] for group in by_group}
         self._given: dict[str, list[_Way]] = {}
         self._helped: dict[str, Mapping[str, int]] = {}
@@ -206,16 +290,20 @@ class Backfill:
 
     def _feed(self) -> None:
         """Start sessions in place of those that are finished or blocked."""
+        self._hours.release(self._given)
         for group, queue in self._queues.items():
             begun = [ways for ways in self._begun[group] if any(way.goes_on for way in ways)]
             for ways in self._begun[group]:
                 if all(way.over and not (way.lane is not None and way.lane.live) for way in ways):
                     ways[0].run.sink_state.feed.forget(ways[0].file)
             # A sink that waits holds no other back: its sessions begin with theirs, and take no place.
-            active = sum(any(way.goes_on and not way.sink_waits for way in ways) for ways in begun)
-            while queue and (not begun or (active < _AT_ONCE and not all(way.sink_waits for way in queue[0]))):
+            active = [ways[0].file.size for ways in begun if any(way.goes_on and not way.sink_waits for way in ways)]
+            while queue and (not begun or not all(way.sink_waits for way in queue[0])):
+                size = queue[0][0].file.size
+                if (begun and not _has_room(active, size)) or not self._hours.take(queue[0]):
+                    break
                 begun.append(queue.popleft())
-                active += 1
+                active.append(size)
                 for way in begun[-1]:
                     way.begin(self._daemon, from_start=self._from_start)
             self._begun[group] = begun
@@ -235,7 +323,10 @@ class Backfill:
         request = {"do": "backfill", "from_start": self._from_start, "run": self._run}
         while queue:
             session, sinks = queue[0][0].file.session, [way.run.name for way in queue[0]]
-            if not helpers.give(session, {**request, "sessions": [session], "sinks": sinks}):
+            if not helpers.has_room(queue[0][0].file.size) or not self._hours.take(queue[0]):
+                break
+            given = {**request, "sessions": [session], "sinks": sinks, "hours": self._hours.told(session)}
+            if not helpers.give(session, queue[0][0].file.size, given):
                 break
             self._given[session] = queue.popleft()
 
@@ -297,7 +388,12 @@ def helpers_possible() -> int:
 class _Helper:
     process: "BaseProcess"
     connection: "Connection"
-    given: set[str] = field(default_factory=set)
+    given: dict[str, int] = field(default_factory=dict)
+    """The sizes of the sessions that it has."""
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether it takes one more."""
+        return _has_room(list(self.given.values()), size)
 
 
 class Helpers:
@@ -316,15 +412,19 @@ class Helpers:
             theirs.close()
             self._helpers.append(_Helper(process, ours))
 
-    def give(self, session: str, request: dict[str, Any]) -> bool:
+    def has_room(self, size: int) -> bool:
+        """Tell whether any takes one more session."""
+        return any(helper.has_room(size) for helper in self._helpers)
+
+    def give(self, session: str, size: int, request: dict[str, Any]) -> bool:
         """Give a session to a helper that has room for one; return whether there was such a helper."""
         for helper in sorted(self._helpers, key=lambda one: len(one.given)):
-            if len(helper.given) < _SESSIONS_EACH:
+            if helper.has_room(size):
                 try:
                     helper.connection.send((session, request))
                 except OSError:
                     continue
-                helper.given.add(session)
+                helper.given[session] = size
                 return True
         return False
 
@@ -337,7 +437,7 @@ class Helpers:
                     session, answer = helper.connection.recv()
                     found.append((session, answer))
                     if answer is None or "sessions" in answer:
-                        helper.given.discard(session)
+                        helper.given.pop(session, None)
             except (EOFError, OSError):
                 found.extend((session, None) for session in helper.given)
                 self._helpers.remove(helper)

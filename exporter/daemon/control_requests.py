@@ -13,11 +13,13 @@ from exporter.core.delivery.position import DELETED_THERE, FOREIGN_THERE
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Later, Verdict
 from exporter.core.events.envelope import Envelope, decode, is_utf8
-from exporter.core.events.redaction import line_of
+from exporter.core.events.redaction import Redacted, line_of
 from exporter.core.names import leaving, names_of
-from exporter.daemon.backfill import Backfill, Progress, history_notes, would_send
-from exporter.daemon.status_report import described, events_after, iso, status_of
+from exporter.daemon.backfill import Backfill, Progress, history_notes, off_notes, would_send
+from exporter.daemon.offline_status import confirmations, iso
+from exporter.daemon.status_report import described, events_after, status_of
 from exporter.daemon.verify import ended, verify
+from exporter.daemon.verify_source import verify_source
 from exporter.errors import Exit, UsageError
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_session import refusal
@@ -55,17 +57,12 @@ class ControlRequests:
                 return await self._backfill(request, progress)
             case "verify":
                 return await self._verify(request, progress)
+            case "verify_source":
+                return await self._verify_source(request)
             case "archive_forget":
                 return await self._forget(str(request["session"]), request.get("sinks"))
-            case "quarantine_list":
-                entries = self._daemon.quarantine.entries()
-                return {"quarantined": [_entry(entry) for entry in entries], "next": None}
-            case "quarantine_show":
-                return self._show(int(request["number"]))
-            case "quarantine_replay":
-                return await self._replay([int(number) for number in request["numbers"]])
-            case "quarantine_drop":
-                return self._drop([int(number) for number in request["numbers"]])
+            case "quarantine_list" | "quarantine_show" | "quarantine_replay" | "quarantine_drop":
+                return await self._quarantine(request)
             case "url":
                 return self._url()
             case unknown:
@@ -97,7 +94,9 @@ class ControlRequests:
             if not run.sink_state.feed.holds_events or file.is_journal:  # whose front may be cut off
                 lag = events_after(file, lane.position.offset if lane else mark.position.offset if mark else 0)
             stopped = _STOPPED.get(mark.state) if mark is not None else None
+            unconfirmed, confirmed_at = confirmations([mark] if mark is not None else [])
             sink = {"name": run.name, "delivered": delivered, "lag_events": 0 if stopped else lag}
+            sink |= {"unconfirmed": unconfirmed, "confirmed_at": confirmed_at}
             sinks.append({**sink, "state": stopped} if stopped else sink)
         return {**session, "sinks": sinks}
 
@@ -136,7 +135,8 @@ class ControlRequests:
             rows = [await would_send(run, file, from_start=from_start) for run, file in chosen]
         else:
             rows, end = await Backfill(self._daemon, chosen, request, self._helpers).deliver(progress)
-        return {"sessions": msgspec.to_builtins(rows), "exit": int(end), **({"notes": notes} if notes else {})}
+        told = {"notes": notes, "off": off_notes(chosen)}
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(end)} | {k: v for k, v in told.items() if v}
 
     async def _verify(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         repair = bool(request.get("repair"))
@@ -164,6 +164,11 @@ class ControlRequests:
         end = ended(rows, named=named) if asked or not self._chosen(request) else Exit.PARTIAL
         return {"sessions": msgspec.to_builtins(rows), "exit": int(end)}
 
+    async def _verify_source(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        named, wake = request.get("sessions"), bool(request.get("wake"))
+        rows, end = await verify_source(self._running, self._daemon.observing, named, wake=wake)
+        return {"sessions": msgspec.to_builtins(rows), "exit": int(end)}
+
     async def _forget(self, session: str, sinks: Iterable[str] | None) -> dict[str, Any]:
         """Delete a session in the archives, and make its lanes find that out."""
         forgotten: list[dict[str, Any]] = []
@@ -187,11 +192,29 @@ class ControlRequests:
 
     # ---- quarantine -----------------------------------------------------------------------------------------
 
+    async def _quarantine(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        match request["do"]:
+            case "quarantine_show":
+                return self._show(int(request["number"]))
+            case "quarantine_replay":
+                return await self._replay([int(number) for number in request["numbers"]])
+            case "quarantine_drop":
+                return self._drop([int(number) for number in request["numbers"]])
+            case _:
+                return {"quarantined": [_entry(entry) for entry in self._daemon.quarantine.entries()], "next": None}
+
     def _show(self, number: int) -> dict[str, Any]:
         [entry] = self._entries([number])
-        text = line_of(self._running.redaction.event(entry.raw))
+        text = line_of(self._redacted(entry))
         readable = text is not None and is_utf8(text)  # a record of a telemetry sink is no text
         return {**_entry(entry), "text": text.decode() if text is not None and readable else None}
+
+    def _redacted(self, entry: Quarantined) -> Redacted:
+        """Return an entry as it may leave, with what came before it in its session in mind."""
+        file = self._daemon.files.get(entry.session)
+        # What a source sent is not in its journal.
+        offset = file.size if file is not None and file.is_journal else entry.offset
+        return self._daemon.reader.redacted(file, offset, entry.raw)
 
     def _entries(self, numbers: list[int]) -> list[Quarantined]:
         entries = self._daemon.quarantine.entries(numbers=numbers)
@@ -220,7 +243,7 @@ class ControlRequests:
         run = self._runs([entry.sink])[0] if entry.sink else None
         if run is not None and not run.sink_state.feed.holds_events:  # what is kept is a record, not the event
             return await _replay_records(run, self._daemon.lane(run, file) if file is not None else None, entry)
-        envelope, shown = decode(entry.raw), line_of(self._running.redaction.event(entry.raw))
+        envelope, shown = decode(entry.raw), line_of(self._redacted(entry))
         if not isinstance(envelope, Envelope):
             return envelope.reason
         if shown is None:

@@ -17,6 +17,7 @@ from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
 from exporter.pipeline.sink_workers import SinkWorkers
+from exporter.sources.files.cli_process import Holders
 from exporter.sources.files.session_file import SessionFile
 from exporter.sources.files.source import FileSource
 from exporter.state.marks import MarkStore, StoreDamagedError, StoreUnwritableError
@@ -69,7 +70,9 @@ class Daemon:
         give_up_seconds: float,
         incomplete_line_seconds: float,
         make_observing: "Callable[[Daemon], RemoteSources] | None" = None,
+        holders: Holders | None = None,
     ) -> None:
+        self.holders = holders or Holders()
         self.started = time.time()
         self.store = store
         self.quarantine = quarantine
@@ -114,6 +117,8 @@ class Daemon:
                 mark = run.sink_state.store.mark(file.session, run.sink_state.sink_id)
                 if not self.scope.covers(file, now, known=mark is not None):
                     continue
+                if mark is None and file.modified < now - LIVE_SECONDS:
+                    run.sink_state.sink.begins_in_past(file.session)
                 lane = run.lanes[file.session] = Lane(file, run.sink_state, live=True, mark=mark)
             lane.live = self.ready.is_set() or file.modified >= now - LIVE_SECONDS
             run.ask(lane)
@@ -186,7 +191,7 @@ class Daemon:
         # A full disk must not prevent the end.
         with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
             for run in self.runs:
-                run.sink_state.remember()
+                run.remember()
         self.store.close()
         self.quarantine.close()
 
@@ -211,6 +216,8 @@ class Daemon:
             await asyncio.sleep(_TICK_SECONDS)
             chosen = list(lanes()) if lanes else [(run, lane) for run in self.runs for lane in run.lanes.values()]
             concerned = {*runs, *(run for run, _ in chosen)} if lanes else set(self.runs)
+            for run in () if lanes else self.runs:
+                run.hurry_checks()
             further = more(given_up)
             summing = self._summing(concerned, hurry=not further)
             if lanes:  # what is added after the question is not part of the answer
@@ -291,6 +298,8 @@ class Daemon:
         """Return the exit code of a wait that cannot succeed: nothing is accepted, or all that is left is blocked."""
         end = time.monotonic() - self._give_up_seconds
         gate = run.sink_state.gate
+        if run.sink_state.off is not None:
+            return Exit.DONE
         if gate.closed:
             return Exit.REFUSED
         if gate.failures and max(begun, run.sink_state.last_success_monotonic or begun) <= end:

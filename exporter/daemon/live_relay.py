@@ -16,6 +16,7 @@ import msgspec
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.live_text import LiveText
 from exporter.core.events.redaction import line_of
+from exporter.core.events.tool_calls import ArrivingCalls
 from exporter.pipeline.sink_workers import SinkWorkers
 
 if TYPE_CHECKING:
@@ -38,13 +39,22 @@ class _Shell(msgspec.Struct, frozen=True):
 class LiveRelay:
     """Batches the ephemeral events of each session for each sink; drops the oldest when a sink is slow.
 
-    `tell` receives every ephemeral event once, not redacted, to count it.
+    `tell` receives every ephemeral event once, not redacted, to count it. `calls` know which output is that of a
+    command that prints a secret; such a piece is masked as a whole.
     """
 
-    def __init__(self, runs: Sequence[SinkWorkers], redaction: "Redactors", tell: Tell | None = None) -> None:
+    def __init__(
+        self,
+        runs: Sequence[SinkWorkers],
+        redaction: "Redactors",
+        tell: Tell | None = None,
+        calls: ArrivingCalls | None = None,
+    ) -> None:
         self.dropped = 0
         self._runs = [run for run in runs if run.sink_state.feed.keep_live]
         self._redact = redaction.event
+        self._commands = redaction.commands
+        self._calls = calls
         self._texts = LiveText(redaction.stream)
         self._tell = tell
         self._held: dict[tuple[int, str], tuple[float, list[bytes]]] = {}
@@ -66,6 +76,8 @@ class LiveRelay:
     def missed(self, session: str) -> None:
         """Note that ephemeral events of a session may have been missed."""
         self._texts.missed(session)
+        if self._calls is not None:
+            self._calls.missed(session)
 
     def _hold(self, session: str, shown: Sequence[bytes]) -> None:
         if not shown:
@@ -95,6 +107,7 @@ class LiveRelay:
         if not isinstance(envelope, Envelope):
             return None
         self._texts.observe(session, envelope)
+        rule = self._calls.rule_at(session, envelope) if self._calls is not None else None
         if not envelope.ephemeral:
             return None
         key = (session, envelope.id)
@@ -107,11 +120,14 @@ class LiveRelay:
             self._tell(session, envelope)
         if not self._runs:
             return None
-        shown = self._texts.shown(session, envelope, line)
-        return None if shown is None else self._redacted(shown)
+        shown = self._texts.shown(session, envelope, line) if rule is None else line
+        return None if shown is None else self._redacted(shown, rule)
 
-    def _redacted(self, line: bytes) -> bytes | None:
-        shown = line_of(self._redact(line))
+    def _redacted(self, line: bytes, rule: str | None = None) -> bytes | None:
+        redacted = self._redact(line)
+        if rule is not None and self._commands is not None:
+            redacted = self._commands.mask(line, redacted, rule)
+        shown = line_of(redacted)
         self.dropped += shown is None
         return shown
 

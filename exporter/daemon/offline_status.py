@@ -1,14 +1,15 @@
 """The status of an exporter that does not run, from its state directory; imports no client."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_THERE, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name
+from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name, off_name
 from exporter.sources.files.session_file import leads_out, open_inside
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
@@ -88,10 +89,27 @@ def _sink(
         one.bodies or (one.state is not None and waits(one.state)) for one in store.pending_metrics(sink_id, 1)
     )
     error, quarantined = store.fact(last_error_name(sink_id)) or None, kept.count(sink=name)
+    unconfirmed, confirmed_at = confirmations(mark for session, mark in marks.items() if session in files)
+    if off := store.fact(off_name(sink_id)):
+        return SinkStatus(name, f"off ({off})", 0, 0, quarantined=quarantined)
     return SinkStatus(
         name, "not running", events, size, 0.0, None, error, 0, quarantined, is_estimate, sums_wait,
-        states[DELETED_THERE], states[FOREIGN_THERE],
+        states[DELETED_THERE], states[FOREIGN_THERE], unconfirmed, confirmed_at,
     )  # fmt: skip
+
+
+def confirmations(marks: Iterable[Mark]) -> tuple[int, str | None]:
+    """Return of how many sessions it is not confirmed that a sink has them, and when the oldest confirmation was."""
+    told = [mark for mark in marks if mark.state == FOLLOWING and (mark.delivered or mark.position.offset)]
+    times = [mark.confirmed_at for mark in told if mark.confirmed_at is not None]
+    return sum(not mark.is_confirmed for mark in told), iso(min(times, default=None))
+
+
+def iso(moment: float | None) -> str | None:
+    """Return a time of the wall clock as text, in UTC."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:

@@ -12,10 +12,11 @@ import asyncio
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,11 +24,14 @@ from exporter.core.agents.registry import AgentRegistry
 from exporter.core.ahp.drafts import is_made
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.redaction import Masked, RedactEvent, Refused
+from exporter.core.events.redaction import Masked, Redacted, Refused, line_of
+from exporter.core.events.tool_calls import ArrivingCalls, ToolCalls, nothing_before
+from exporter.core.events.usage import usage_line
 from exporter.core.notice import Level
 from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
 from exporter.pipeline.lane import Lane
+from exporter.sources.files.cli_process import Liveness
 from exporter.sources.files.session_file import OpenFiles, SessionFile, durable_events
 from exporter.sources.files.source import FileSource
 from exporter.sources.journals import Journals
@@ -44,16 +48,23 @@ HOUSEKEEPING_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0
 FIRST_SECONDS: Final = 10.0
 DEFECT_SECONDS: Final = 5.0
+LOST_SECONDS: Final = 10.0
 _DAY_SECONDS: Final = 86_400.0
 _SLICE_SECONDS: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A CLI server or agent host to observe: its name in the status, and what makes the source of it."""
+    """A CLI server or agent host to observe: its name in the status, and what makes the source of it.
+
+    `ask` makes a source that remembers nothing, for one question: with a directory of its own, and the sessions that
+    are read however long they have been idle. `is_untold` tells which types of events a history may or may not have.
+    """
 
     name: str
     make: Callable[[Callbacks, Callable[[str, bytes], None]], ServerSource]
+    ask: Callable[[Callbacks, Path, frozenset[str]], ServerSource]
+    is_untold: Callable[[str], bool] = lambda type: False
     is_host: bool = False
 
 
@@ -74,7 +85,7 @@ class RemoteSources:
         tell: Tell | None = None,
     ) -> None:
         self.journals = journals
-        self.journaling = JournalWriter(daemon, journals, redaction.event)
+        self.journaling = JournalWriter(daemon, journals, redaction)
         self.servers: dict[str, ServerSource] = {}
         self.tap: TapSource | None = None
         self.tap_problem: str | None = None
@@ -82,9 +93,14 @@ class RemoteSources:
         self._open_files = files
         self._line_bytes_max = line_bytes_max
         self.files = make_files(self._on_change, daemon.on_workspace)
-        self.showing = LiveRelay(daemon.runs, redaction, tell)
+        self._calls = ArrivingCalls(self._calls_shown, self._size_of)
+        calls = self._calls if redaction.commands is not None else None
+        self.showing = LiveRelay(daemon.runs, redaction, tell, calls)
         self._owners: dict[str, str] = {}
         self._deleted: set[str] = set()
+        self._left: dict[str, Liveness] = {}
+        self._connected_at = dict.fromkeys((server.name for server in servers), time.monotonic())
+        self.asked = {server.name: server for server in servers}
         self._hosts = frozenset(server.name for server in servers if server.is_host)
         self._tasks: list[asyncio.Task[None]] = []
         for server in servers:
@@ -102,9 +118,19 @@ class RemoteSources:
             self.journaling.known,
             lambda session, changed: self._want(name, session, changed),
             self._gone,
-            lambda session: self._is_elsewhere(name, session),
+            lambda session: self.is_elsewhere(name, session),
             self.showing.missed,
+            self._rewind,
         )
+
+    def _calls_shown(self, session: str) -> tuple[ToolCalls, int]:
+        """Return the tool calls of a session whose events are shown from now on: earlier ones are in its file."""
+        offset = self._size_of(session)
+        return self._daemon.reader.calls_before(self._daemon.files.get(session), offset), offset
+
+    def _size_of(self, session: str) -> int:
+        file = self._daemon.files.get(session)
+        return 0 if file is None else _size_now(file)
 
     # ---- life -----------------------------------------------------------------------------------------------
 
@@ -153,6 +179,11 @@ class RemoteSources:
         found = {name: counts.durable + counts.ephemeral for name, counts in counted.items()}
         return found if self.tap is None else {**found, "tap": self.tap.status.counts.ephemeral}
 
+    @property
+    def calls_unknown(self) -> int:
+        """Return how many answers of tools came whose command is not known."""
+        return self.journaling.calls.unknown + self._calls.unknown
+
     def catching_up(self) -> bool:
         """Tell whether a source is still reading earlier events."""
         return any(one.observed().is_catching_up for one in self.servers.values())
@@ -169,6 +200,29 @@ class RemoteSources:
         file = self.files.sessions.get(session)
         return file is not None and file.identity is not None and not self._is_file_alone(session)
 
+    def _note_left(self) -> None:
+        """Note which sessions were left by a server that has not been there for a while, and which go on.
+
+        It is proof of the server's end only that nothing listens at its address.
+        """
+        now = time.monotonic()
+        self._connected_at.update((name, now) for name, one in self.servers.items() if one.observed().is_connected)
+        gone = {name for name, then in self._connected_at.items() if now - then >= LOST_SECONDS} - self._hosts
+        silent = {name for name in gone if not self.servers[name].is_refused}
+        before = dict(self._left)
+        for session in self.files.sessions if gone else ():
+            may_run_it = {self._owners[session]} if session in self._owners else self.servers.keys() - self._hosts
+            if may_run_it <= gone and self.has_journal(session) and not self._is_hosts(session):
+                self._left[session] = Liveness.UNKNOWN if may_run_it & silent else Liveness.GONE
+        for session in list(self._left):
+            if any(server.is_live(session) for server in self.servers.values()):
+                del self._left[session]
+        for session in before.keys() | self._left:
+            if before.get(session) is not self._left.get(session):
+                self._daemon.changed.add(session)
+                if session in self.files.sessions:
+                    self.files.sessions[session].left = self._left.get(session)
+
     def _is_file_alone(self, session: str) -> bool:
         file = self._daemon.source.sessions.get(session)
         is_there = file is not None and file.identity is not None
@@ -178,7 +232,11 @@ class RemoteSources:
         """Tell whether the journal of a session is an agent host's, one of which is observed."""
         return bool(self._hosts) and is_made(self.journals.mark(session) or "")
 
-    def _is_elsewhere(self, name: str, session: str) -> bool:
+    def is_of(self, server: Server, session: str) -> bool:
+        """Tell whether a server, or a host, can be the source of a session: one without a journal may be of both."""
+        return not self.has_journal(session) or is_made(self.journals.mark(session) or "") == server.is_host
+
+    def is_elsewhere(self, name: str, session: str) -> bool:
         """Tell whether the durable events of a session come from the CLI's own file or from another server."""
         if self._is_hosts(session):
             return self._owners.get(session, name) != name
@@ -263,6 +321,17 @@ class RemoteSources:
         self.showing.add(session, [event.line for event in events])
         return True
 
+    def _rewind(self, session: str, history: Set[str]) -> None:
+        """Take out of a journal what a session's history no longer has; lanes then tell the sinks."""
+        if not self.has_journal(session):
+            return
+        delivered = self.journaling.delivered(session) if self.journals.begins(session) else ()
+        if self.journals.rewind(session, history, delivered):
+            file = self.files.sessions[session]
+            file.rewritten(self._open_files)
+            file.refresh(self._open_files)
+            self._on_change(file)
+
     def _gone(self, session: str) -> None:
         self.journaling.agents.forget(session)
         self._owners.pop(session, None)
@@ -277,6 +346,7 @@ class RemoteSources:
             for session, file in list(self._daemon.source.sessions.items()):
                 if not file.is_journal and self._is_followed(session):
                     self._daemon.on_change(file)
+            self._note_left()
             with suppress(OSError):
                 self._clean_up_journals()
 
@@ -297,9 +367,17 @@ class RemoteSources:
                 file.begins = self.journals.begins(session)
 
     def _needed_from(self, file: SessionFile) -> int:
-        """Return the offset before which no sink needs anything of a journal any more."""
-        lanes = [run.lanes.get(file.session) for run in self._daemon.runs]
+        """Return the offset before which no sink needs anything of a journal any more, but for signals that are off."""
+        lanes = [run.lanes.get(file.session) for run in self._daemon.runs if run.sink_state.off is None]
         return min((0 if lane is None else _needs_from(lane, file) for lane in lanes), default=0)
+
+
+def _size_now(file: SessionFile) -> int:
+    """Return the size of a file; what follows it has not read that far perhaps."""
+    try:
+        return file.path.stat().st_size
+    except OSError:
+        return file.size
 
 
 def _needs_from(lane: Lane, file: SessionFile) -> int:
@@ -328,13 +406,15 @@ class _Page:
 class JournalWriter:
     """Writes to the journals. `problem` is why nothing is accepted at the moment, None when events are accepted."""
 
-    def __init__(self, daemon: "Daemon", journals: Journals, redact: RedactEvent) -> None:
+    def __init__(self, daemon: "Daemon", journals: Journals, redaction: "Redactors") -> None:
         self.agents = AgentRegistry()
         self.unattributed = 0
         self.problem: str | None = None
         self._daemon = daemon
         self._journals = journals
-        self._redact = redact
+        self._redact = redaction.event
+        self._commands = redaction.commands
+        self.calls = ArrivingCalls(self._calls_of)
         self._delivered: dict[str, tuple[int, set[str]]] = {}
 
     async def take(self, session: str, events: Sequence[SourceEvent], is_ours: Callable[[], bool]) -> bool | None:
@@ -367,11 +447,17 @@ class JournalWriter:
         if isinstance(envelope, Envelope):
             self.unattributed += self.agents.attribute(session, envelope).error is not None
         if is_ephemeral:
+            kept = usage_line(envelope, partial(self.known, session)) if isinstance(envelope, Envelope) else None
+            shown = self._redact(kept) if kept is not None else None
+            if shown is not None and not isinstance(shown, Refused):
+                page.durable.append(("", shown.line if isinstance(shown, Masked) else shown))
             return
         if not isinstance(envelope, Envelope):
             page.refused.append(Unsendable(0, line, len(line), envelope.reason, envelope.id))
             return
         shown = self._redact(line)
+        if self._commands is not None and not self._journals.known(session, envelope.id):
+            shown = self._of_call(session, line, shown)
         if isinstance(shown, Refused):
             page.refused.append(Unsendable(0, line, len(line), shown.reason, envelope.id))
             return
@@ -380,6 +466,23 @@ class JournalWriter:
                 page.masked.update((envelope.timestamp[:10], rule) for rule in shown.rules)
             shown = shown.line
         page.durable.append((envelope.id, shown))
+
+    def _of_call(self, session: str, line: bytes, shown: Redacted) -> Redacted:
+        """Judge a new event as it stands in the journal, where the calls before it are looked up.
+
+        A start that is refused is not there, but its answer comes.
+        """
+        envelope = decode(line_of(shown) or line)
+        rule = self.calls.rule_at(session, envelope) if isinstance(envelope, Envelope) else None
+        return shown if rule is None or self._commands is None else self._commands.mask(line, shown, rule)
+
+    def _calls_of(self, session: str) -> tuple[ToolCalls, int]:
+        file = self._daemon.files.get(session)
+        if file is None or not file.is_journal:
+            assert self._commands is not None
+            return ToolCalls(self._commands, 0, nothing_before), 0
+        offset = _size_now(file)
+        return self._daemon.reader.calls_before(file, offset), offset
 
     def _keep(self, session: str, page: _Page) -> bool | None:
         """Make everything durable; return whether there was something to write, None when it failed."""
@@ -416,12 +519,16 @@ class JournalWriter:
             return False
         known = self._delivered.get(session)
         if known is None or known[0] != begins:
-            ids: set[str] = set()
-            for run in self._daemon.runs:
-                if run.sink_state.feed.holds_events:
-                    ids |= run.sink_state.store.delivered(session, run.sink_state.sink_id).keys()
-            known = self._delivered[session] = (begins, ids)
+            known = self._delivered[session] = (begins, self.delivered(session))
         return id in known[1]
+
+    def delivered(self, session: str) -> set[str]:
+        """Return the ids of the events that a sink has of a session."""
+        ids: set[str] = set()
+        for run in self._daemon.runs:
+            if run.sink_state.feed.holds_events:
+                ids |= run.sink_state.store.delivered(session, run.sink_state.sink_id).keys()
+        return ids
 
 
 def _portions(events: Sequence[SourceEvent], size_max: int) -> Iterator[Sequence[SourceEvent]]:

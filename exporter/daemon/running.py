@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporter.core.events.live_text import TextStream
 from exporter.core.events.redaction import RedactEvent
+from exporter.core.events.tool_calls import Commands
 from exporter.core.notice import Level
 from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.control_socket import control_socket
@@ -29,12 +30,14 @@ class Redactors:
     """The functions of the redactor: for events, for single texts, and for texts that come in pieces.
 
     It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
+    `commands` print secrets; any thread may ask.
     """
 
     event: RedactEvent
     text: Callable[[str], str]
     make_another: "Callable[[], Redactors] | None" = None
     stream: Callable[[str], TextStream] | None = None
+    commands: Commands | None = None
 
     def another(self) -> "Redactors":
         """Return the same for another thread; its rules are not compiled again."""
@@ -44,6 +47,7 @@ class Redactors:
 @dataclass(slots=True)
 class RunningExporter:
     """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
+    `installation` is what this state directory is called.
 
     `beside` are further tasks that run while it is served.
     """
@@ -52,6 +56,7 @@ class RunningExporter:
     redaction: Redactors
     host: str
     line_bytes_max: int
+    installation: str = ""
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
     page: "ServerHandle | None" = None
@@ -71,7 +76,7 @@ class RunningExporter:
     ) -> AsyncIterator[None]:
         """While in the block: the page is there, the control socket answers, and what runs beside the daemon runs."""
         tell_when_full(self.daemon.notice)
-        reports = Reports(self.daemon, self.redaction.text, self.host)
+        reports = Reports(self.daemon, self.redaction.text, self.host, self.installation)
         if self.receiver is not None:
             self.page = await open_page(self.receiver)
         try:

@@ -1,12 +1,13 @@
 """The state of a daemon's sessions, sources and sinks, for `status`, `sessions` and the reports to receivers."""
 
 import asyncio
+import contextlib
 import os
 import re
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -15,15 +16,16 @@ import msgspec
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.events.summary import Summary
+from exporter.core.notice import Level, Notice
 from exporter.daemon.daemon import Daemon
-from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, durable_between
+from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, confirmations, durable_between, iso
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
-from exporter.sources.files.cli_process import has_crashed, is_locked
+from exporter.sources.files.cli_process import Liveness
 from exporter.sources.files.session_file import SessionFile, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
-from exporter.state.marks import exporter_id
+from exporter.state.marks import StoreDamagedError, StoreUnwritableError, exporter_id
 from exporter.status import DaemonStatus, Problem, SinkStatus, SourceStatus, StatusReport
 from exporter.version import VERSION
 
@@ -34,11 +36,20 @@ if TYPE_CHECKING:
 _SESSION_SECONDS: Final = 1.0
 _EXPORTER_SECONDS: Final = 10.0
 _ASK_AGAIN_SECONDS: Final = 600.0
+_STILL_SECONDS: Final = 5.0
+_LOOK_AGAIN_SECONDS: Final = 60.0
 _BEHIND_MAX: Final = 200
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _FIRST_DAY: Final = "1970-01-01"
 _REPORTED_NAMES: Final = ("title", "repository", "branch")
-_REPORTED_OF_SINKS: Final = ("name", "lag_events", "lag_seconds", "last_error", "retries", "deleted")
+_REPORTED_OF_SINKS: Final = (
+    *("name", "lag_events", "lag_seconds", "last_error", "retries", "deleted"),
+    *("unconfirmed", "confirmed_at"),
+)
+_COPIED: Final = (
+    "another exporter runs with the identity of this one: its state directory was copied. Both are delivered; stop one"
+    " of them, move its state directory away and start it again"
+)
 _WORKSPACE_NAMES: Final = ("title", "repository", "branch", "cwd", "mc_task_id", "mc_session_id", "mc_last_event_id")
 
 
@@ -49,7 +60,13 @@ def status_of(daemon: Daemon) -> StatusReport:
     return StatusReport(
         DaemonStatus(True, os.getpid(), VERSION, iso(daemon.started), dict(daemon.defects)),
         [
-            SourceStatus("files", followed, rates.get("files", 0.0), list(_problems(daemon))),
+            SourceStatus(
+                "files",
+                followed,
+                rates.get("files", 0.0),
+                list(_problems(daemon)),
+                calls_unknown=daemon.reader.calls_unknown,
+            ),
             *(_remote(daemon.observing, rates) if daemon.observing is not None else ()),
         ],
         [sink_status(run) for run in daemon.runs],
@@ -73,7 +90,8 @@ def _remote(observing: "RemoteSources", rates: Mapping[str, float]) -> Iterator[
     sessions = sum(1 for session in observing.files.sessions if observing.has_journal(session))
     state, used = observing.journaling.problem or "ok", observing.journals.used_bytes
     unattributed = observing.journaling.unattributed
-    yield SourceStatus("journals", sessions, 0.0, [], state, used, observing.showing.dropped, unattributed)
+    dropped, calls_unknown = observing.showing.dropped, observing.calls_unknown
+    yield SourceStatus("journals", sessions, 0.0, [], state, used, dropped, unattributed, calls_unknown=calls_unknown)
 
 
 def _problems(daemon: Daemon) -> Iterator[Problem]:
@@ -92,11 +110,15 @@ def _problems(daemon: Daemon) -> Iterator[Problem]:
 def sink_status(run: SinkWorkers) -> SinkStatus:
     """Return the state of one sink."""
     sink_state, now = run.sink_state, time.monotonic()
-    behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0]
+    # What an endpoint does not take is not behind.
+    behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0] if sink_state.off is None else []
     lag_bytes = sum(lane.lag_bytes() for lane in behind)
     state = "refused" if sink_state.gate.closed else "waiting" if sink_state.gate.failures else "ok"
+    if sink_state.off is not None:
+        state = f"off ({sink_state.off.status})"
     troubles = [lane.progress.why for lane in run.lanes.values() if lane.progress.problem]
     since = [now - lane.behind_since for lane in behind if lane.behind_since is not None]
+    unconfirmed, confirmed_at = confirmations(lane.mark for lane in run.lanes.values())
     return SinkStatus(
         run.name,
         state="stopped" if troubles and state == "ok" else state,
@@ -108,9 +130,12 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
         retries=sink_state.retries,
         quarantined=sink_state.quarantine.count(sink=run.name),
         is_estimate=lag_bytes > COUNT_BYTES_MAX,
-        sums_wait=not run.summed_up,
+        sums_wait=not run.summed_up and sink_state.off is None,
         deleted=sum(lane.stopped and lane.stopped_by is not SessionEvent.FOREIGN for lane in run.lanes.values()),
         foreign=sum(lane.stopped_by is SessionEvent.FOREIGN for lane in run.lanes.values()),
+        unconfirmed=unconfirmed,
+        confirmed_at=confirmed_at,
+        copies=sink_state.sink.copies,
     )
 
 
@@ -150,25 +175,39 @@ def described(file: SessionFile, running: "RunningExporter") -> dict[str, Any]:
     session |= {"file": str(file.path), "source": "journal" if file.is_journal else "files"}
     if duplicates:
         session["duplicates"] = duplicates
-    if session["state"] != "ended" and has_crashed(file.directory):
-        session["state"] = "crashed"
+    if session["state"] != "ended":
+        session |= _liveness_facts(_liveness(running.daemon, file), is_still=_is_still(file), state=session["state"])
     for name in ("title", "repository", "branch", "cwd", "model"):
         if session.get(name):
             session[name] = running.redaction.text(str(session[name]))
     return session
 
 
+def _liveness(daemon: Daemon, file: SessionFile) -> Liveness:
+    """Return what is known of what runs a session: the CLI's process, or the server of a journal."""
+    return file.left or daemon.holders.of(file.directory)
+
+
+def _liveness_facts(liveness: Liveness, *, is_still: bool, state: str | None) -> dict[str, str]:
+    """Return what to say of a session that its events do not end, besides what they say.
+
+    A process that cannot be seen and is silent is said to work no more; a question to a person stays one.
+    """
+    if liveness is Liveness.GONE:
+        return {"state": "crashed"}
+    if liveness is not Liveness.UNKNOWN:
+        return {}
+    return {"liveness": "unknown", **({"state": "idle"} if is_still and state == "working" else {})}
+
+
+def _is_still(file: SessionFile) -> bool:
+    return time.time() - file.modified >= _STILL_SECONDS
+
+
 def workspace_facts(directory: Path) -> dict[str, str]:
     """Return the facts that workspace.yaml has, not redacted; they take precedence over the events."""
     workspace = read_workspace(str(directory / WORKSPACE_NAME))
     return {name: value for name in _WORKSPACE_NAMES if (value := getattr(workspace, name, None))}
-
-
-def iso(moment: float | None) -> str | None:
-    """Return a time of the wall clock as text, in UTC."""
-    if moment is None:
-        return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _modified(path: Path) -> float | None:
@@ -181,17 +220,23 @@ def _modified(path: Path) -> float | None:
 class Reports:
     """Sends reports in the background: of a session until it is accepted, of this exporter at intervals."""
 
-    def __init__(self, daemon: Daemon, redact_text: Callable[[str], str], host: str | None) -> None:
+    def __init__(
+        self, daemon: Daemon, redact_text: Callable[[str], str], host: str | None, installation: str = ""
+    ) -> None:
         self._daemon = daemon
+        self._installation = installation
+        self._copied: set[str] = set()
         self._redact_text = redact_text
         self._host = host
         self._sent: dict[tuple[str, str], tuple[dict[str, Any], int | None]] = {}
-        """By sink and session the last report, and of a crashed session how much of it the sink had by then."""
+        """By sink and session the last report, and where it has a state how much of it the sink had by then."""
         self._again: set[str] = set()
         self._unreported: dict[str, set[str]] = {run.name: set() for run in daemon.runs}
         self._rest_until: dict[str, float] = {}
         self._held: set[str] = set()
-        self._crashed: set[str] = set()
+        self._found: dict[str, dict[str, str]] = {}
+        """Of sessions of which more is known than their events say: what to report of them."""
+        self._look_again_at = 0.0
         self._exporter_id = exporter_id(daemon.store)
 
     async def run(self) -> None:
@@ -207,30 +252,49 @@ class Reports:
                 await self._sessions(run)
                 if run.sink_state.sink.capabilities.reports and now - last_exporter >= _EXPORTER_SECONDS:
                     await self._exporter(run)
-                    run.sink_state.check_store()
+                    with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
+                        run.sink_state.check_store()
+                        run.sink_state.keep_epoch()
             if now - last_exporter >= _EXPORTER_SECONDS:
                 last_exporter = now
 
     async def _look(self) -> None:
-        """Note which sessions are to be reported: those that changed, and those whose process ended."""
-        if not (self._held or self._daemon.changed or self._again):
+        """Note which sessions are to be reported: those that changed, and those whose process ended or is silent."""
+        doubtful = self._doubtful()
+        if not (self._held or self._daemon.changed or self._again or doubtful):
             return
-        files = self._daemon.files
-        ended = {one for one in self._held if one not in files or not is_locked(files[one].directory)}
+        files, of = self._daemon.files, self._daemon.holders.of
+        ended = {one for one in self._held if one not in files or of(files[one].directory) is not Liveness.RUNNING}
         # Reported twice: the results of a change (a registration, a masked secret) are known a moment later.
-        changed, self._again = self._daemon.changed | self._again | ended, set(self._daemon.changed)
+        changed, self._again = self._daemon.changed | self._again | ended | doubtful, set(self._daemon.changed)
         self._daemon.changed.clear()
         for session in changed:
             file = files.get(session)
-            for known, tells in ((self._held, is_locked), (self._crashed, has_crashed)):
-                (known.add if file is not None and tells(file.directory) else known.discard)(session)
+            liveness = _liveness(self._daemon, file) if file is not None else Liveness.CLOSED
+            (self._held.add if liveness is Liveness.RUNNING else self._held.discard)(session)
+            is_still = file is not None and _is_still(file)
+            self._found[session] = _liveness_facts(liveness, is_still=is_still, state="working")
+            if not self._found[session]:
+                del self._found[session]
             await asyncio.sleep(0)
         for waiting in self._unreported.values():
             waiting.update(changed)
 
+    def _doubtful(self) -> set[str]:
+        """Return the sessions of which nobody can tell and that are silent by now; all of them now and then."""
+        files, again = self._daemon.files, time.monotonic() >= self._look_again_at
+        if again:
+            self._look_again_at = time.monotonic() + _LOOK_AGAIN_SECONDS
+        return {
+            session
+            for session, found in self._found.items()
+            if "liveness" in found and (again or ("state" not in found and session in files))
+            if again or _is_still(files[session])
+        }
+
     async def _sessions(self, run: SinkWorkers) -> None:
         waiting = self._unreported[run.name]
-        if not run.sink_state.sink.capabilities.reports and not await self._asked(run, waiting & self._crashed):
+        if not run.sink_state.sink.capabilities.reports and not await self._asked(run, waiting & self._found.keys()):
             return
         for session in list(waiting):
             lane = run.lanes.get(session)
@@ -238,12 +302,13 @@ class Reports:
                 self._rest_until[run.name] = time.monotonic() + _EXPORTER_SECONDS
                 return
             # A receiver drops the reported state when it gets events after it.
-            if lane is None or (lane.mark.remote_id is not None and (lane.settled or session not in self._crashed)):
+            has_state = "state" in self._found.get(session, ())
+            if lane is None or (lane.mark.remote_id is not None and (lane.settled or not has_state)):
                 waiting.discard(session)
 
-    async def _asked(self, run: SinkWorkers, crashed: set[str]) -> bool:
-        """Ask a sink that was sent nothing since the start whether it takes reports, if there is a crash to report."""
-        lanes = [run.lanes[session] for session in crashed if session in run.lanes]
+    async def _asked(self, run: SinkWorkers, found: set[str]) -> bool:
+        """Ask a sink that was sent nothing since the start whether it takes reports, if there is one of a session."""
+        lanes = [run.lanes[session] for session in found if session in run.lanes]
         lane = next((lane for lane in lanes if lane.settled and not lane.stopped and lane.mark.remote_id), None)
         if lane is None:
             return False
@@ -263,14 +328,13 @@ class Reports:
             report["host"] = self._redact_text(self._host)
         report["redactions"] = _dated(run.sink_state.store.masked(session, run.sink_state.sink_id))
         key = (run.name, session)
-        crashed, before = session in self._crashed, self._sent.get(key)
-        if crashed:
-            report["state"] = "crashed"
-        now = (report, lane.mark.delivered if crashed else None)
+        found, before = self._found.get(session, {}), self._sent.get(key)
+        report |= found
+        now = (report, lane.mark.delivered if "state" in found else None)
         if before == now:
             return True
-        if not crashed and before is not None and before[1] is not None:
-            report = {**report, "state": None}  # the session was resumed
+        if before is not None:  # the session was resumed, or what runs it is known again
+            report = {**{name: None for name in ("state", "liveness") if name in before[0]}, **report}
         path = f"/sessions/{quote(lane.mark.remote_id, safe='')}"
         if not await run.sink_state.sink.report(path, "PUT", report):
             return False
@@ -283,12 +347,18 @@ class Reports:
         report = {
             "version": VERSION,
             "host": self._host,
+            "installation": self._installation,
             "sinks": [{name: one[name] for name in _REPORTED_OF_SINKS} for one in sinks],
             "quarantined": sum(reasons.values()),
             "quarantine": reasons,
             "behind": _behind(run),
         }
         await run.sink_state.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
+        if not run.sink_state.sink.copies:
+            self._copied.discard(run.name)
+        elif run.name not in self._copied:
+            self._copied.add(run.name)
+            self._daemon.notice(Notice(Level.WARNING, _COPIED, None, run.name))
 
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:

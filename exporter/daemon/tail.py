@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from exporter.core.delivery.position import START
-from exporter.core.events.redaction import RedactEvent
+from exporter.daemon.running import Redactors
 from exporter.errors import UsageError
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import OpenFiles, SessionFile
@@ -14,10 +14,12 @@ from exporter.sources.journals import begins_of
 _LOOK_SECONDS: Final = 0.2
 
 
-async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
+async def tail(file: SessionFile, redaction: Redactors, *, follow: bool, line_bytes_max: int) -> AsyncIterator[bytes]:
     """Yield a session's durable events from its first; with `follow` until cancelled, through rewinds too."""
     files = OpenFiles(1)
-    reader = SegmentReader(files, redact, line_bytes_max=line_bytes_max, cache_bytes=0)
+    reader = SegmentReader(
+        files, redaction.event, line_bytes_max=line_bytes_max, cache_bytes=0, commands=redaction.commands
+    )
     position, generation = START, file.generation
     try:
         while True:
@@ -27,7 +29,7 @@ async def tail(file: SessionFile, redact: RedactEvent, *, follow: bool, line_byt
             if generation != file.generation:
                 position, generation = START, file.generation
                 file.begins = begins_of(file.path) if file.is_journal else 0
-            segment = await reader.segment(file, position, None) if file.identity is not None else None
+            segment = await reader.segment(file, position) if file.identity is not None else None
             if segment is not None:
                 for line in segment.lines:
                     yield line

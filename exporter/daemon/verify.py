@@ -11,10 +11,10 @@ from exporter.core.delivery.position import START, Mark
 from exporter.core.delivery.session_state import SETBACKS, STOPS, SessionEvent
 from exporter.core.delivery.verdict import Deleted, Foreign, Gone, Later, Missing, Unauthorized, Verdict
 from exporter.core.events.digest import total
-from exporter.daemon.status_report import iso
+from exporter.daemon.offline_status import iso
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
-from exporter.sinks.sink import Inspection, Registered, Registration
+from exporter.sinks.sink import Inspection, Items, Registered, Registration
 from exporter.status import DELETED, DIFFERENT, EQUAL, FOREIGN, REFUSED, UNKNOWN, UNREACHABLE, VerifyRow
 
 LOST: Final = "the receiver has not this session any more; --repair sends it again"
@@ -45,7 +45,7 @@ async def ids_in_file(lane: Lane) -> tuple[set[str], int]:
     seen = set(sink_state.store.delivered(session, sink_state.sink_id)) if lane.file.is_journal else set()
     position, lines = START, 0
     while True:
-        segment = await lane.sink_state.reader.segment(lane.file, position, None, skip=_Everything(), seen=seen)
+        segment = await lane.sink_state.reader.segment(lane.file, position, skip=_Everything(), seen=seen)
         if segment is None:
             return seen, 0 if lane.file.is_journal else lines - len(seen)
         position, lines = segment.end, lines + segment.skipped
@@ -69,6 +69,7 @@ class _Comparison:
     different: list[str] = field(default_factory=list)
     receiver: int | None = None
     details: list[str] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
     is_damaged: bool = False
     unasked: str | None = None  # the verdict, where the receiver did not say what it has
     cannot_be_asked: bool = False
@@ -139,7 +140,12 @@ class _Comparison:
             self.cannot(items)
             return
         both = items.keys() & self.delivered.keys()
-        self.missing, self.extra = sorted(self.wanted - items.keys()), sorted(items.keys() - self.in_file)
+        if isinstance(items, Items):
+            self.others = set(items.others) - (self.delivered.keys() - self.others)
+        extra = items.keys() - self.in_file
+        self.missing, self.extra = sorted(self.wanted - items.keys()), sorted(extra - self.others)
+        if strange := len(extra & self.others):
+            self.details.append(f"{strange} of another installation")
         self.different = sorted(one for one in both if _differ(items[one], self.delivered[one]))
         if not self.missing and not self.extra and self.different and not self.delivered.keys() - items.keys():
             self.details.append("same ids, other bytes")
@@ -164,7 +170,8 @@ async def verify(lane: Lane, silent: dict[str, Verdict], *, repair: bool) -> Ver
     delivered = sink_state.store.delivered(session, sink_state.sink_id)
     wanted = in_file - sink_state.quarantine.ids(session, sink_state.sink.name)
     found = _Comparison(lane, in_file, wanted, delivered, sorted(wanted - delivered.keys()))
-    found.extra = sorted(delivered.keys() - in_file)
+    found.others = sink_state.store.others(session, sink_state.sink_id)
+    found.extra = sorted(delivered.keys() - in_file - found.others)
     if sink_state.sink.name in silent and not lane.stopped:
         found.cannot(silent[sink_state.sink.name])
     else:

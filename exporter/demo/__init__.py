@@ -1,1 +1,5 @@
-"""A made-up session, and its replay as a live one."""
+"""Made-up sessions for `up --demo`.
+
+history   a fortnight of finished ones, from the short stories of `history.toml`
+replay    one that plays live, from `session.jsonl`
+"""

@@ -55,6 +55,7 @@ def _local(facts: Facts, *, schema: bool) -> Iterator[Check]:
     yield from attempt("file system", lambda: state.file_systems(facts))
     yield from attempt("disk space", lambda: state.free_space(facts))
     yield from attempt("daemon", lambda: state.daemon(facts))
+    yield from attempt("service", lambda: machine.service(facts))
     yield from attempt("marks", lambda: state.marks(facts))
     yield from attempt("quarantine", lambda: state.quarantine(facts))
     yield from attempt("damaged stores", lambda: state.set_aside(facts))

@@ -8,6 +8,10 @@ from typing import Any, Protocol
 from exporter.doctor.check import Probe
 
 
+def _no_service() -> None:
+    return None
+
+
 class SinkProbe(Protocol):
     """What looks at a configured sink: whether it is reachable, takes what is sent, and is private on the way."""
 
@@ -34,7 +38,8 @@ class Facts:
 
     `cli_telemetry` holds the variables named in `sinks.VARIABLES` that are set. `rows` are the settings in force,
     secrets masked already (path, value, origin). `status` is the running daemon's answer to `status`, None without
-    one. `mask` is applied to every text of a report.
+    one. `mask` is applied to every text of a report. `service` looks at the installed service: what it is, and what is
+    wrong with it; None without one.
     """
 
     copilot_home: Path
@@ -52,3 +57,4 @@ class Facts:
     status: Mapping[str, Any] | None = None
     home: Path | None = None
     mask: Callable[[str], str] = str
+    service: Callable[[], tuple[str, list[str]] | None] = _no_service

@@ -33,6 +33,19 @@ def configuration(facts: Facts) -> Iterator[Check]:
         yield Check("configuration", "ok", read)
 
 
+def service(facts: Facts) -> Iterator[Check]:
+    """Say whether the installed service is current and has what acts here; says nothing where none is installed."""
+    found = facts.service()
+    if found is None:
+        return
+    said, problems = found
+    for problem in problems:
+        what, _, remedy = problem.partition(": run ")
+        yield Check("service", "warning", what, f"run {remedy}" if remedy else "see `exporter service status`")
+    if not problems:
+        yield Check("service", "ok", said)
+
+
 def file_watching(sessions: int, limits: Path = _INOTIFY) -> Iterator[Check]:
     """Compare the kernel's limits with what following this many sessions takes; says nothing but on Linux."""
     if sys.platform != "linux":

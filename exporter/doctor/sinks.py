@@ -4,8 +4,8 @@ And of the CLI's own telemetry: what goes to the same place twice is counted twi
 """
 
 import asyncio
+import json
 import shutil
-import ssl
 import stat
 import sys
 import tempfile
@@ -21,8 +21,9 @@ from urllib.parse import urlsplit
 from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect
 from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
 from exporter.doctor.facts import Facts
+from exporter.doctor.way import DIRECT, Way
 from exporter.sinks.mission_control import NO_SESSION_ID, judge, read_session
-from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, distrusted, trust
+from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, distrusted
 from exporter.version import VERSION
 
 ENABLED: Final = "COPILOT_OTEL_ENABLED"
@@ -34,6 +35,10 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _FREE_BYTES_MIN: Final = 256 << 20
 _TIMEOUT_SECONDS: Final = 3.0
 _CLOCK_SECONDS_MAX: Final = 60.0
+_TAKEN: Final = (200, 202, 204, 400)
+"""Answers of an endpoint to an empty request of a signal that it takes."""
+_UNSUPPORTED: Final = (404, 405, 415, 501)
+_ORDER: Final = ("failed", "warning", "note", "ok")
 _AGENT: Final = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION}
 
 
@@ -46,7 +51,7 @@ class MissionControlProbe:
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
     token_fault: str | None = None
-    certificate_file: str | None = None
+    way: Way = DIRECT
 
     async def probe(self) -> Probe:
         """Ask what delivery asks first, a registration, with nothing in it, and judge the answer as delivery does.
@@ -60,13 +65,14 @@ class MissionControlProbe:
         headers = {**_AGENT, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         headers["Content-Type"] = "application/json"
         url = self.url.rstrip("/") + "/sessions"
-        answer = await _ask(url, headers, b"{}", lambda: trust(self.certificate_file))
+        answer = await _ask(url, headers, b"{}", self.way)
         if isinstance(answer, HttpAnswer):
             return Probe((self._judged(answer), *private), _ahead(answer))
-        return Probe((_unreachable(self.name, self.url, answer, "check certificate_file"), *private))
+        return Probe((_unreachable(self.name, self.url, answer, self.way, "check certificate_file"), *private))
 
     def _judged(self, answer: HttpAnswer) -> Check:
         where, status, judged = shown_url(self.url), answer.status, judge(answer)
+        way = self.way.told(self.url)
         if status in (401, 403):
             what = "the token" if self.token else "a request without a token"
             remedy = "put a valid token in token_file" if self.token else "set token_file to a file with the token"
@@ -74,7 +80,7 @@ class MissionControlProbe:
         if isinstance(judged, Accepted) and read_session(answer.body) is None:
             judged = Later(NO_SESSION_ID)
         if isinstance(judged, Accepted | Suspect):
-            return Check(self.name, "ok", f"{where} answers and accepts {'the token' if self.token else 'us'}")
+            return Check(self.name, "ok", f"{where} answers and accepts {'the token' if self.token else 'us'}{way}")
         if isinstance(judged, Missing):
             remedy = "check mission_control.url: it ends in /agents at our own receiver"
             return Check(self.name, "failed", f"{where} has no Mission Control at this address (404)", remedy)
@@ -93,80 +99,108 @@ class OtlpProbe:
     protocol: str = "http/protobuf"
     append_path: bool = True
     signals: tuple[str, ...] = ("traces",)
+    ask_grpc: "Callable[[str], int | str] | None" = field(default=None, repr=False)
+    """Sends an empty request of a signal over gRPC; returns the status of the answer, or why none came."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers_file: Path | None = None
     headers_fault: str | None = None
-    certificate_file: str | None = None
-    client_certificate_file: str | None = None
-    client_key_file: str | None = None
+    way: Way = DIRECT
 
     async def probe(self) -> Probe:
-        """Send a request without any span: an endpoint that speaks OTLP takes it, or says what it misses."""
+        """Send a request without records for each signal that will be sent: an endpoint of OTLP takes it.
+
+        A signal that is not taken fails only if none is: delivery leaves it out where others are taken.
+        """
         private = _private(self.name, self.endpoint, "the headers" if self.headers else "", self.headers_file)
         if self.headers_fault:
             return Probe((Check(self.name, "failed", self.headers_fault, "correct headers_file"), *private))
         if self.protocol == "grpc":
-            return Probe((await self._grpc(), *private))
-        signal = "traces" if "traces" in self.signals else self.signals[0]
-        url = f"{self.endpoint.rstrip('/')}/v1/{signal}" if self.append_path else self.endpoint
+            unreachable = await self._grpc()
+            answers = {one: await self._grpc_status(one) for one in self.signals} if unreachable is None else {}
+            return Probe((unreachable or self._of_all(answers), *private))
         headers = {**_AGENT, "Content-Type": "application/x-protobuf", **self.headers}
-        answer = await _ask(url, headers, b"", self._trust)
-        if isinstance(answer, HttpAnswer):
-            return Probe((self._judged(shown_url(url), answer), *private), _ahead(answer))
-        remedy = "check certificate_file, client_certificate_file and client_key_file"
-        return Probe((_unreachable(self.name, url, answer, remedy), *private))
+        asked = {one: await _ask(self._url(one), headers, b"", self.way) for one in self.signals}
+        for signal, answer in asked.items():
+            if not isinstance(answer, HttpAnswer):
+                remedy = "check certificate_file, client_certificate_file and client_key_file"
+                return Probe((_unreachable(self.name, self._url(signal), answer, self.way, remedy), *private))
+        found = {one: answer for one, answer in asked.items() if isinstance(answer, HttpAnswer)}
+        checks = {one: self._judged(shown_url(self._url(one)), answer) for one, answer in found.items()}
+        refused = {one: answer.status for one, answer in found.items() if answer.status in _UNSUPPORTED}
+        ahead = _ahead(next(iter(found.values())))
+        others = [check for one, check in checks.items() if one not in refused]
+        worst = min(others or list(checks.values()), key=lambda check: _ORDER.index(check.verdict))
+        if worst.verdict == "ok":
+            worst = self._of_all({one: answer.status for one, answer in found.items()})
+        return Probe((worst, *private), ahead)
+
+    def _url(self, signal: str) -> str:
+        return f"{self.endpoint.rstrip('/')}/v1/{signal}" if self.append_path else self.endpoint
+
+    def _of_all(self, answers: Mapping[str, int | str]) -> Check:
+        """Say which signals work, where at least one does; the others are left out when they are delivered."""
+        works = [one for one, answer in answers.items() if answer in _TAKEN]
+        refused = {one: answer for one, answer in answers.items() if answer in _UNSUPPORTED}
+        where, way = shown_url(self.endpoint), self.way.told(self.endpoint)
+        if not works:
+            told = ", ".join(f"{one}: {answer}" for one, answer in answers.items())
+            remedy = (
+                'check the endpoint, and the setting protocol: gRPC is usually on port 4317, "http/protobuf" on 4318'
+            )
+            return Check(self.name, "failed", f"{where}{way} takes no OTLP ({told})", remedy)
+        detail = f"{where} takes {', '.join(works)}{way}"
+        if len(works) + len(refused) < len(answers):
+            left = ", ".join(f"{one}: {answers[one]}" for one in answers if one not in works and one not in refused)
+            return Check(self.name, "warning", f"{detail}; {left}", "try again later; nothing is lost")
+        if refused:
+            off = ", ".join(f"{one} ({status})" for one, status in refused.items())
+            remedy = f"to say so: signals = {json.dumps(works)}"
+            return Check(self.name, "note", f"{detail}; not {off}, which will be off", remedy)
+        return Check(self.name, "ok", detail)
+
+    async def _grpc_status(self, signal: str) -> int | str:
+        return await asyncio.to_thread(self.ask_grpc, signal) if self.ask_grpc is not None else 200
 
     def _judged(self, where: str, answer: HttpAnswer) -> Check:
         status, kind = answer.status, answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if 200 <= status < 300 and (not answer.whole or (answer.body and kind == "text/html")):
             remedy = "check the endpoint, and whether a sign-in page or a proxy is in between"
             return Check(self.name, "failed", f"{where} answers as no OTLP endpoint does ({status})", remedy)
-        if status in (200, 202, 204, 400):
-            return Check(self.name, "ok", f"{where} answers ({status})")
+        if status in _TAKEN:
+            return Check(self.name, "ok", f"{where} answers ({status}){self.way.told(self.endpoint)}")
         if status in (401, 403):
             refused = f"{where} refuses {'the headers' if self.headers else 'us'} ({status})"
             return Check(self.name, "failed", refused, "put valid headers in headers_file")
-        if status in (404, 405):
+        if status in (404, 405, 501):
             remedy = "check the endpoint: OTLP over HTTP is usually on port 4318, without /v1/traces in the setting"
             return Check(self.name, "failed", f"{where} takes no OTLP ({status})", remedy)
         if status == 415:
             return Check(self.name, "failed", f"{where} takes no http/protobuf (415)", 'try protocol = "grpc"')
         return _unexpected(self.name, where, status)
 
-    async def _grpc(self) -> Check:
-        parts = urlsplit(self.endpoint)
+    async def _grpc(self) -> Check | None:
+        """Return what is amiss if no connection is taken."""
+        tried = self.way.proxy[0] if self.way.proxy else self.endpoint
+        parts = urlsplit(tried)
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 _, writer = await asyncio.open_connection(parts.hostname, parts.port or 4317)
         except (OSError, TimeoutError) as error:
-            return _unreachable(self.name, self.endpoint, error)
+            return _unreachable(self.name, tried, error, DIRECT)
         writer.close()
-        return Check(self.name, "ok", f"{shown_url(self.endpoint)} takes connections; gRPC itself was not tried")
-
-    def _trust(self) -> ssl.SSLContext | None:
-        if not (self.certificate_file or self.client_certificate_file):
-            return None
-        context = trust(self.certificate_file) or ssl.create_default_context()
-        if self.client_certificate_file:
-            context.load_cert_chain(self.client_certificate_file, self.client_key_file, password="")
-        return context
+        return None
 
 
 class _CertificateError(Exception):
     """A certificate that the settings name cannot be used."""
 
 
-async def _ask(
-    url: str, headers: Mapping[str, str], body: bytes, trusted: Callable[[], ssl.SSLContext | None]
-) -> HttpAnswer | Exception:
+async def _ask(url: str, headers: Mapping[str, str], body: bytes, way: Way) -> HttpAnswer | Exception:
     """Post a body as delivery does; return the answer, or why none came."""
-    from exporter.sinks.http_transport import HttpClient, default_trust
-
     try:
-        context = (trusted() or default_trust()) if url.lower().startswith("https:") else None
+        client = way.client(url, _TIMEOUT_SECONDS)
     except OSError as error:
         return _CertificateError(f"a certificate cannot be read: {described(error)}")
-    client = HttpClient(url, connections=1, kept=0, timeout_seconds=_TIMEOUT_SECONDS, trust=context)
     try:
         return await asyncio.to_thread(client.request, "POST", "", headers, body, answer_bytes_max=ANSWER_BYTES_MAX)
     except NoAnswerError as error:
@@ -219,14 +253,16 @@ def _private(name: str, url: str, secret: str, path: Path | None) -> Iterator[Ch
         yield Check(f"{name} secret", "ok", f"{path} is private")
 
 
-def _unreachable(name: str, url: str, error: Exception, certificate_remedy: str = "") -> Check:
+def _unreachable(name: str, url: str, error: Exception, way: Way, certificate_remedy: str = "") -> Check:
     if isinstance(error, _CertificateError):
         return Check(name, "failed", str(error), certificate_remedy)
     remedy = "check the address, the network and that it runs; what is not delivered stays on this machine until then"
     if why := distrusted(error):
         what, _, todo = why.partition("; ")
-        return Check(name, "failed", f"{shown_url(url)}: {what}", todo or remedy)
-    return Check(name, "failed", f"{shown_url(url)} does not answer: {described(error)}", remedy)
+        return Check(name, "failed", f"{shown_url(url)}{way.told(url)}: {what}", todo or remedy)
+    if way.proxy:
+        remedy = f'check the proxy that {way.proxy[1]} names, or set proxy = "none" for this sink'
+    return Check(name, "failed", f"{shown_url(url)}{way.told(url)} does not answer: {described(error)}", remedy)
 
 
 def _unexpected(name: str, where: str, status: int) -> Check:

@@ -1,24 +1,23 @@
 """Opens a receiver on a SQLite store: inside the exporter, or alone for a team."""
 
 import asyncio
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Unpack
 
 from starlette.applications import Starlette
 
 from exporter.core.events.redaction import Redacted, RedactEvent
 from exporter.core.names import RECEIVER
 from exporter.errors import UsageError
+from exporter.files import open_regular
 from exporter.missioncontrol.http.app import create_app
+from exporter.missioncontrol.http.public import PublicUrl
 from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import ReceiverOptions
 from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
-
-_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 
 
 def open_embedded(
@@ -49,15 +48,18 @@ async def serve_alone(
     stop: asyncio.Event,
     say: Callable[[str], None],
     certificate: Certificate | None = None,
+    public: PublicUrl | None = None,
     **options: Unpack[ReceiverOptions],
 ) -> None:
     """Serve a receiver until `stop`; print its address on stdout once it listens, and `say` what else helps."""
     token = _token_in(token_file) if token_file is not None else None
     with SqliteStore(store) as opened:
-        app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host], **options)
+        app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host], public=public, **options)
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(server.address(), flush=True)  # noqa: T201  the one result of this command
-        if named := server.named():
+        if public is not None:
+            say(f"It listens on {server.url} for the proxy; everybody needs a token, from this machine too")
+        elif named := server.named():
             say(f"It listens on every address of this machine; from others it is opened as {named}")
         try:
             await stop.wait()
@@ -77,8 +79,8 @@ def store_path(store: str) -> Path:
 
 def _token_in(file: Path) -> str:
     try:
-        with open(file, encoding="utf-8", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as opened:
-            token = opened.read(65_536).strip()
+        with open_regular(file) as opened:
+            token = opened.read(65_536).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--token-file {file} cannot be read: {error}") from error
     if not token:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
+from exporter.core.events.tool_calls import Commands
 from exporter.missioncontrol.http.request_intake import Counters, RequestIntake, RequestLimits
 from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
@@ -57,6 +58,8 @@ class ReceiverOptions(TypedDict, total=False):
     project: ProjectEvent | None
     """Says what an event is to model and screen, else nothing does."""
     retention: Retention | None
+    commands: Commands | None
+    """The commands that print secrets, whose answers are masked where the redactor is asked, else none are."""
 
 
 class Receiver:
@@ -70,7 +73,9 @@ class Receiver:
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
         self.counters = Counters()
-        self.intake = RequestIntake(options.get("limits") or RequestLimits(), self.counters, redact)
+        self.intake = RequestIntake(
+            options.get("limits") or RequestLimits(), self.counters, redact, options.get("commands")
+        )
         self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
 
@@ -176,6 +181,7 @@ class Receiver:
         job = partial(write_jobs.store_batch, session_id=session_id, batch=batch, now=self.now())
         stored = await self.write(uploading(session_id, holder, job))
         self.counters.stored += len(stored.new)
+        self.counters.calls_unknown += batch.calls_unknown
         self.counters.duplicates += stored.duplicates
         self.counters.bytes_stored += sum(len(event.body) for event in stored.new)
         self.live.publish_events(session_id, [event.body for event in stored.new], ephemeral=False)

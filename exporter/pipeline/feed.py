@@ -122,14 +122,14 @@ class EventFeed(Feed):
 
     async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
         """Read as many events and bytes at once as the sink takes, or the wire's floor when sinks share them."""
-        position, last_id = (after.end, after.last_id) if after else (walk.position, walk.last_id)
+        position = after.end if after else walk.position
         seen = set[str]() if walk.reconciliation is not None else None
         bounds = limits.events_max, limits.bytes_max - _BODY_SPARE_BYTES
         if self.shared:
             bounds = EVENTS_MAX, BYTES_MAX
-        shared, keep_live = self.shared and seen is None, self.keep_live
+        shared, keep_live = self.shared and seen is None and walk.skip is None, self.keep_live
         segment = await self._reader.segment(
-            file, position, last_id, shared=shared, keep_live=keep_live, skip=walk.skip, seen=seen, limits=bounds
+            file, position, shared=shared, keep_live=keep_live, skip=walk.skip, seen=seen, limits=bounds
         )
         if segment is not None and seen is not None:
             segment.seen = seen

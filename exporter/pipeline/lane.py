@@ -10,6 +10,7 @@ import sqlite3
 import time
 import traceback
 from pathlib import Path
+from random import random
 from typing import Final
 
 from exporter.core.delivery.gathering import Gathering
@@ -21,10 +22,13 @@ from exporter.core.notice import Level
 from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Delivered, SinkSession
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sources.files.session_file import SessionFile, open_inside
+from exporter.sources.journals import rewound_of
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
 
 EMPTY_SECONDS: Final = 1.0
+ROUND_SECONDS: Final = 3_000.0
+"""How long a confirmation is left alone at most. With the time until its turn comes, that is within an hour."""
 _LAST_LINE_BYTES_MAX: Final = 64 << 10
 _END: Final = "session.shutdown"
 
@@ -45,6 +49,7 @@ class Lane:
         self._session = SinkSession(file, sink_state, mark, self.progress)
         self._state = self._session.state
         self._gather = Gather(file, sink_state.sink.gathering)
+        self._checks = Checks()
 
     # ---- state and requests ---------------------------------------------------------------------------------
 
@@ -111,8 +116,29 @@ class Lane:
     @property
     def in_doubt(self) -> bool:
         """Whether the sink is still to be asked if it has the session."""
-        asked = self._state.in_doubt or SessionEvent.DOUBT in self._session.requests
+        session = self._session
+        asked = self._state.in_doubt or session.is_void or SessionEvent.DOUBT in session.requests
         return asked and not self.stopped and not self._gone()
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the sink is to be asked soon, and is not yet."""
+        return self._session.is_void and self.settled and not self.stopped
+
+    def void(self) -> None:
+        """Note that the sink may have lost something, so that it is to be asked about the session."""
+        if self.mark.remote_id is not None and not self.stopped:
+            self._session.void()
+
+    @property
+    def answered(self) -> bool:
+        """Whether everything that was sent has its answer."""
+        return self._state.agreement is not Agreement.UNANSWERED
+
+    def is_due(self, spread_seconds: float) -> bool:
+        """Tell whether the sink is to be asked now what it holds of a session that rests."""
+        rests = self.settled and not self.busy and not self.stopped and self.mark.remote_id is not None
+        return rests and self._checks.is_due(self.mark, spread_seconds)
 
     def doubt(self) -> bool:
         """Ask the sink at the next turn whether it still has the session; return False if that is out of question."""
@@ -198,6 +224,9 @@ class Lane:
         mark, reader = state.mark, self.sink_state.reader
         if not state.is_recorded or (mark.identity == file.identity and reader.check(file, mark.position)):
             session.take(SessionEvent.MARK_HOLDS)
+        elif state.agreement is Agreement.UNREGISTERED and mark.remote_id and self.sink_state.sink.capabilities.digest:
+            session.take(SessionEvent.DOUBT)  # what was sent before the start may have had no answer
+            return False
         else:
             session.take(SessionEvent.MARK_BROKEN, session.delivered())
         return True
@@ -259,8 +288,10 @@ class Lane:
                 session.troubled("unreadable_file", "the session file cannot be opened", why=self.file.unopened)
             session.rest(EMPTY_SECONDS)
             return False
-        # Events that are not in a journal may be cut off, or still to be written.
-        gone = [] if self.file.is_journal else walk.reconciliation.gone()
+        gone = walk.reconciliation.gone()
+        if gone and self.file.is_journal:  # what is not in a journal may also be cut off, or still to be written
+            rewound = rewound_of(self.file.directory)
+            gone = [one for one in gone if one in rewound]
         if gone and not await session.rewound(gone):
             return True
         identity = self._identity()
@@ -285,6 +316,35 @@ class Lane:
         self._gather.settled()
         self.behind_since = None
         return not self.settled
+
+
+class Checks:
+    """When a sink is asked what it holds of one session: all the time, and sooner where that is not confirmed."""
+
+    def __init__(self) -> None:
+        self._planned: tuple[bool, float | None] | None = None
+        self._at = 0.0
+        self._unanswered = 0
+
+    def is_due(self, mark: Mark, spread_seconds: float) -> bool:
+        """Tell whether to ask now. Sessions that become due together are asked within `spread_seconds`, at random.
+
+        Where an answer confirms nothing, the next question comes later each time.
+        """
+        now, state = time.monotonic(), (mark.is_confirmed, mark.confirmed_at)
+        if state != self._planned:
+            self._planned, self._unanswered = state, 0
+            wait = spread_seconds * random()  # noqa: S311  no secret
+            if mark.is_confirmed and mark.confirmed_at is not None:
+                age = max(0.0, time.time() - mark.confirmed_at)
+                wait = max(wait, ROUND_SECONDS * (1 + random()) / 2 - age)  # noqa: S311  no secret
+            self._at = now + wait
+        if now < self._at:
+            return False
+        self._unanswered += 1
+        longest = min(ROUND_SECONDS, spread_seconds * 2**self._unanswered)
+        self._at = now + longest * (1 + random()) / 2  # noqa: S311  no secret
+        return True
 
 
 class Gather:

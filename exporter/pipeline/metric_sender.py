@@ -13,7 +13,7 @@ from typing import Final, Protocol, assert_never
 
 from exporter.core.delivery.batches import Again, Delivery, Done, Leave, Outcome, QuarantineEvent, Send, Settled
 from exporter.core.delivery.segment import Segment
-from exporter.core.delivery.verdict import Later, Unauthorized
+from exporter.core.delivery.verdict import Later, Unauthorized, Unsupported
 from exporter.pipeline.feed import FeedSums
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
@@ -47,7 +47,7 @@ class MetricSender(FeedSums):
 
     counts = True
 
-    def __init__(self, make: Callable[[bytes | None], PendingSums], interval_seconds: float) -> None:
+    def __init__(self, make: Callable[[str, bytes | None], PendingSums], interval_seconds: float) -> None:
         self.hurried = False
         self._make = make
         self._interval_seconds = interval_seconds
@@ -137,7 +137,7 @@ class MetricSender(FeedSums):
         for one in sink_state.store.pending_metrics(sink_state.sink_id, _SEGMENTS_MAX):
             sums = self._sums.get(one.stream)
             if sums is None:
-                sums = self._sums[one.stream] = self._make(one.state)
+                sums = self._sums[one.stream] = self._make(one.stream, one.state)
             if one.bodies:
                 some = True
                 sums.add(one.bodies)
@@ -153,7 +153,7 @@ class MetricSender(FeedSums):
                 await _open_gate(sink_state)
                 ids, some = [str(number) for number in range(step.first, step.end)], points[step.first : step.end]
                 try:
-                    sent = await sink_state.sink.send(stream, ids, some)
+                    sent = await sink_state.send(stream, ids, some)
                 finally:
                     sink_state.gate.unused()  # a refusal of these points says nothing of the sink, and more may follow
                 step = delivery.answered(sent.verdict)
@@ -170,7 +170,7 @@ class MetricSender(FeedSums):
                 case Again():
                     sink_state.retries += 1
                 case Leave(verdict):
-                    about_sink = isinstance(verdict, Later | Unauthorized)
+                    about_sink = isinstance(verdict, Later | Unauthorized | Unsupported)
                     sink_state.note(verdict if about_sink else Later(type(verdict).__name__.lower()), stream)
                     return False
                 case unknown:

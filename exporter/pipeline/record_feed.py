@@ -7,8 +7,9 @@ from its first event. That needs no memory of ours on disk, and it is why record
 
 import asyncio
 import time
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -18,7 +19,7 @@ from exporter.core.delivery.reconcile import Walk
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment
 from exporter.pipeline.feed import Feed, FeedSums
 from exporter.pipeline.segment_reader import SegmentReader
-from exporter.sources.files.cli_process import has_crashed, is_locked
+from exporter.sources.files.cli_process import Holders, Liveness
 from exporter.sources.files.session_file import SessionFile
 
 _MACHINES_MAX: Final = 256
@@ -26,7 +27,7 @@ _CLOSED_MACHINES_MAX: Final = 16
 _EVENTS_MAX: Final = 1_500
 _SLICE_EVENTS: Final = 256
 _CRASHED_SECONDS: Final = 5.0
-_LEFT_SECONDS: Final = 60.0
+_CLOSED_SECONDS: Final = 60.0
 _CACHE_BYTES_MAX: Final = 12 << 20
 _RECORD_BYTES: Final = 300
 _PENDING_BYTES_MAX: Final = 8 << 20
@@ -150,7 +151,8 @@ class Machine(Protocol):
     def skip(self, lines: Sequence[bytes]) -> None:
         """Take events whose records are not needed."""
 
-    def process_died(self, observed_ns: int) -> Mapping[str, list[Record]]: ...
+    def process_died(self, observed_ns: int, error: str) -> Mapping[str, list[Record]]:
+        """Return the records of what is open, which nothing else will finish."""
 
 
 class Mapper:
@@ -166,21 +168,19 @@ class Mapper:
         self._closed: dict[SessionFile, Place] = {}
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
-    async def records(
-        self, signal: str, file: SessionFile, position: Position, last_id: str | None
-    ) -> SegmentRecords | None:
+    async def records(self, signal: str, file: SessionFile, position: Position) -> SegmentRecords | None:
         """Return the records of the next events from `position`, which the signal then has; None at the end."""
         place = (file, file.generation, position.offset)
         if not self.cache.holds(place):
             await self.cache.wait(signal)
         async with self._locks.setdefault(file, asyncio.Lock()):
             made = self.cache.get(place, signal)
-            if made is None and await self._map(place, position, last_id):
+            if made is None and await self._map(place, position):
                 made = self.cache.get(place, signal)
         return made
 
-    async def ending(self, file: SessionFile, position: Position) -> SegmentRecords | None:
-        """Return the records of what is still open at the end of a file that `has_ended`."""
+    async def ending(self, file: SessionFile, position: Position, error: str) -> SegmentRecords | None:
+        """Return the records of what is still open at the end of a file that is over, for this reason."""
         place = (file, file.generation, position.offset)
         if place not in self._ended:
             if self._closed.get(file) == place:
@@ -193,7 +193,7 @@ class Mapper:
                 if place not in self._ended:
                     mapped = SegmentRecords(Segment(position, position))
                     if machine.open:
-                        mapped.add(machine.process_died(time.time_ns()))
+                        mapped.add(machine.process_died(time.time_ns(), error))
                     self._ended = {other: one for other, one in self._ended.items() if other[0] is not file}
                     self._ended[place] = mapped
         return self._ended[place]
@@ -208,23 +208,22 @@ class Mapper:
         """Tell whether a session has begun something that its process did not finish yet."""
         return any(place[0] is file and machine.open for place, machine in self._machines.items())
 
-    async def _map(self, place: Place, position: Position, last_id: str | None) -> bool:
+    async def _map(self, place: Place, position: Position) -> bool:
         """Map the segment at a place and keep its records; return whether there is one."""
         file, generation, _ = place
         # More is mapped at once than is read for others: of many events only some become records.
         bounds = (EVENTS_MAX if self.shared else _EVENTS_MAX, BYTES_MAX)
-        source = await self._reader.segment(file, position, last_id, shared=self.shared, limits=bounds)
+        source = await self._reader.segment(file, position, shared=self.shared, limits=bounds)
         machine = await self._machine(place) if source is not None else None
         if source is None or machine is None:
             return False
         if generation != file.generation:
             self._put_back(place, machine)
             return False
-        mapped = SegmentRecords(replace(source, lines=[], live=[]))
-        for first in range(0, len(source.lines), _SLICE_EVENTS):
-            if first:
-                await asyncio.sleep(0)
-            mapped.add(machine.take(source.lines[first : first + _SLICE_EVENTS], time.time_ns(), first))
+        mapped = SegmentRecords(replace(source, lines=[], live=[], usage=[]))
+        for first, lines in _slices(source, source.end.offset):
+            await asyncio.sleep(0)
+            mapped.add(machine.take(lines, time.time_ns(), min(first, max(0, len(source.lines) - 1))))
         self._put_back((file, generation, source.end.offset), machine)
         self.cache.put(place, mapped)
         return True
@@ -235,16 +234,15 @@ class Mapper:
         if machine is not None:
             return machine
         file, generation, offset = place
-        machine, position, last_id = self._make(file.session), START, None
+        machine, position = self._make(file.session), START
         while position.offset < offset:
-            source = await self._reader.segment(file, position, last_id)
+            source = await self._reader.segment(file, position)
             if source is None or file.generation != generation:
                 return None
-            before = sum(1 for one in source.offsets if one < offset)
-            for first in range(0, before, _SLICE_EVENTS):
+            for _, lines in _slices(source, offset):
                 await asyncio.sleep(0)
-                machine.skip(source.lines[first : min(before, first + _SLICE_EVENTS)])
-            position, last_id = source.end, source.last_id or last_id
+                machine.skip(lines)
+            position = source.end
         return machine
 
     def _put_back(self, place: Place, machine: Machine) -> None:
@@ -261,11 +259,27 @@ class Mapper:
                 self._locks.pop(one[0], None)
 
 
+def _slices(source: Segment, end: int) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Yield the events of a segment before an offset in slices, and between them what is kept beside them.
+
+    Each comes with the number of the first event.
+    """
+    first, before = 0, bisect_left(source.offsets, end)
+    beside = [(number, line) for number, offset, line in source.usage if offset < end]
+    for number, line in (*beside, (before, None)):
+        while first < number:
+            until = min(number, first + _SLICE_EVENTS)
+            yield first, source.lines[first:until]
+            first = until
+        if line is not None:
+            yield number, [line]
+
+
 class RecordFeed(Feed):
     """The feed of one signal: the records that a mapper makes of events, which other signals share.
 
     `repeats` says that its records do not belong to one event each, so that one of them may come up a second time.
-    Of metrics, `pack` makes the records of a segment into what `sums` counts.
+    Of metrics, `pack` makes the records of a segment into what `sums` counts. `endings` says which sessions are over.
     """
 
     holds_events = False
@@ -278,7 +292,9 @@ class RecordFeed(Feed):
         repeats: bool = True,
         pack: Pack | None = None,
         sums: FeedSums = Feed.sums,
+        endings: "Endings | None" = None,
     ) -> None:
+        self._endings = endings or Endings()
         self.sums = sums
         self.reads_with = self._mapper = mapper
         self._signal = signal
@@ -288,15 +304,16 @@ class RecordFeed(Feed):
 
     async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
         """Return the records of as many events as are mapped at once; some segments hold none."""
-        position, last_id = (after.end, after.last_id) if after else (walk.position, walk.last_id)
-        return self._segment(await self._mapper.records(self._signal, file, position, last_id), walk)
+        position = after.end if after else walk.position
+        return self._segment(await self._mapper.records(self._signal, file, position), walk)
 
     async def ending(self, file: SessionFile, walk: Walk) -> Segment | None:
         """Return the records of what was left open, if there are any."""
-        if walk.ended == walk.position.offset or not has_ended(file):
+        error = self._endings.of(file) if walk.ended != walk.position.offset else None
+        if error is None:
             return None
         walk.ended = walk.position.offset
-        segment = self._segment(await self._mapper.ending(file, walk.position), walk)
+        segment = self._segment(await self._mapper.ending(file, walk.position, error), walk)
         return segment if segment is not None and segment.ids else None
 
     def _segment(self, made: SegmentRecords | None, walk: Walk) -> Segment | None:
@@ -304,7 +321,7 @@ class RecordFeed(Feed):
 
     def is_left_open(self, file: SessionFile) -> bool:
         """See `Feed`."""
-        return self._mapper.is_open(file) and has_ended(file)
+        return self._mapper.is_open(file) and self._endings.of(file) is not None
 
     def forget(self, file: SessionFile) -> None:
         """See `Mapper.forget`."""
@@ -323,11 +340,23 @@ class RecordFeed(Feed):
         return segment.events, segment.last_id
 
 
-def has_ended(file: SessionFile) -> bool:
-    """Tell whether a session is over: no process holds it, and its file has not changed for a while."""
-    if file.is_journal:  # its source reports the end
-        return False
-    still = time.time() - file.modified
-    if still < _CRASHED_SECONDS:
-        return False
-    return has_crashed(file.directory) or (still >= _LEFT_SECONDS and not is_locked(file.directory))
+@dataclass(frozen=True, slots=True)
+class Endings:
+    """Says which sessions are over although no event says so."""
+
+    holders: Holders = field(default_factory=Holders)
+    abandoned_seconds: float = 86_400.0
+
+    def of(self, file: SessionFile) -> str | None:
+        """Return the error type of what a session that is over left open, None if it may go on.
+
+        Its process crashed; or nobody can tell, and nothing has happened for long.
+        """
+        still = time.time() - file.modified
+        if still < _CRASHED_SECONDS or (file.is_journal and (file.left is None or still < self.abandoned_seconds)):
+            return None  # the server of a journal may still say how the session ended
+        liveness = file.left or self.holders.of(file.directory)
+        if liveness is Liveness.GONE:
+            return "process_crash"
+        limit = {Liveness.CLOSED: _CLOSED_SECONDS, Liveness.UNKNOWN: self.abandoned_seconds}.get(liveness)
+        return "session_abandoned" if limit is not None and still >= limit else None

@@ -9,8 +9,10 @@ from typing import Final
 
 from exporter.core.delivery.position import Position
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder
-from exporter.core.events.redaction import RedactEvent
-from exporter.sources.files.session_file import OpenFiles, PastChangedError, Reader, SessionFile
+from exporter.core.events.envelope import Envelope, decode
+from exporter.core.events.redaction import Redacted, RedactEvent
+from exporter.core.events.tool_calls import CALL_TYPES, MEMORY_MAX, Commands, ToolCalls, unreadable
+from exporter.sources.files.session_file import OpenFiles, PastChangedError, Reader, SessionFile, starts_before
 
 _READERS_MAX: Final = 8
 _LINES_PER_SLICE: Final = 32
@@ -18,19 +20,36 @@ _LINES_PER_SLICE: Final = 32
 _FAST_SECONDS: Final = 0.0005
 _LINES_PER_SLICE_MAX: Final = 512
 _SLICE_SECONDS: Final = 0.005
+_SEGMENT_BYTES, _EVENT_BYTES = 2_000, 300
+"""What a segment takes in memory beside the bytes of its events; live ones hold an event or two."""
 
 
 class SegmentReader:
     """Reads segments. Work is done in slices of some milliseconds, so that the event loop stays responsive.
 
+    `commands` print secrets, and what they print is masked; of each reading up to `calls_max` calls are remembered.
+    `calls_unknown` counts the answers whose call was found nowhere.
+
     Segments are kept for other sinks up to `cache_bytes` in all; a sink further behind than that reads alone until
     it stands where the others stand.
     """
 
-    def __init__(self, files: OpenFiles, redact: RedactEvent, *, line_bytes_max: int, cache_bytes: int) -> None:
+    def __init__(
+        self,
+        files: OpenFiles,
+        redact: RedactEvent,
+        *,
+        line_bytes_max: int,
+        cache_bytes: int,
+        commands: Commands | None = None,
+        calls_max: int = MEMORY_MAX,
+    ) -> None:
         self.files = files
         self.events_read = 0
+        self.calls_unknown = 0
         self._redact = redact
+        self._commands = commands
+        self._calls_max = calls_max
         self._line_bytes_max = line_bytes_max
         self._cache_bytes_max = cache_bytes
         self._cache_bytes = 0
@@ -49,7 +68,6 @@ class SegmentReader:
         self,
         file: SessionFile,
         position: Position,
-        last_id: str | None,
         *,
         shared: bool = False,
         keep_live: bool = False,
@@ -68,7 +86,6 @@ class SegmentReader:
             redact=self._redact,
             events_max=events_max,
             bytes_max=bytes_max,
-            last_id=last_id,
             skip=skip,
             keep_live=keep_live,
             seen=seen,
@@ -91,9 +108,9 @@ class SegmentReader:
             making.set()
         if made is not None:
             self._cache[key] = made
-            self._cache_bytes += made.size
+            self._cache_bytes += kept_bytes(made)
             while self._cache_bytes > self._cache_bytes_max and len(self._cache) > 1:
-                self._cache_bytes -= self._cache.popitem(last=False)[1].size
+                self._cache_bytes -= kept_bytes(self._cache.popitem(last=False)[1])
         return made
 
     async def _make(
@@ -101,16 +118,47 @@ class SegmentReader:
     ) -> Segment | None:
         reader = self._reader(file, position)
         builder = build(position if position.offset >= file.begins else reader.position)
+        builder.calls = self._calls_of(reader, builder.start.offset)
         try:
             tail = await self._fill(reader, builder)
         except PastChangedError:
             file.rewritten(self.files)
             return None
+        finally:
+            self._count_unknown(reader.calls)
         if reader.generation != file.generation:
             return None
         segment = builder.finish(tail) if tail is not None else None
         self._put_back(reader, position if segment is None else segment.end)
         return segment
+
+    def redacted(self, file: SessionFile | None, offset: int, raw: bytes) -> Redacted:
+        """Return a single event of a file redacted as in its place there; without a file its call is unknown."""
+        shown, envelope = self._redact(raw), decode(raw)
+        if self._commands is None or not isinstance(envelope, Envelope) or envelope.type not in CALL_TYPES:
+            return shown
+        calls = self.calls_before(file, offset)
+        shown = calls.answered(envelope, offset, raw, shown)
+        self._count_unknown(calls)
+        return shown
+
+    def calls_before(self, file: SessionFile | None, offset: int) -> ToolCalls:
+        """Return the tool calls of a file before an event; without a file none can be looked up."""
+        assert self._commands is not None
+        if file is None:
+            return ToolCalls(self._commands, offset + 1, unreadable)
+        look_up = partial(starts_before, file, self.files, line_bytes_max=self._line_bytes_max)
+        return ToolCalls(self._commands, offset, look_up, memory_max=self._calls_max)
+
+    def _calls_of(self, reader: Reader, offset: int) -> ToolCalls | None:
+        if reader.calls is None and self._commands is not None:
+            reader.calls = self.calls_before(reader.file, offset)
+        return reader.calls
+
+    def _count_unknown(self, calls: ToolCalls | None) -> None:
+        if calls is not None:
+            self.calls_unknown += calls.unknown
+            calls.unknown = 0
 
     async def _fill(self, reader: Reader, builder: SegmentBuilder) -> bytes | None:
         """Fill the builder; return the raw bytes before the place reached, None when there was nothing to read."""
@@ -153,3 +201,8 @@ class SegmentReader:
         """Return how many bytes of an unfinished line stand after `position`, as far as is known."""
         reader = self._readers.get((file, position))
         return reader.held if reader is not None and reader.generation == file.generation else 0
+
+
+def kept_bytes(segment: Segment) -> int:
+    """Return about how much memory a segment takes."""
+    return segment.size + _SEGMENT_BYTES + _EVENT_BYTES * len(segment.ids)

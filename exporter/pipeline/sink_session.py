@@ -28,10 +28,11 @@ from exporter.core.delivery.session_state import (
     event_of,
 )
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict
+from exporter.core.events.digest import total
 from exporter.core.notice import Level
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sinks.retry import retry_delay_seconds
-from exporter.sinks.sink import Registered, Sent
+from exporter.sinks.sink import Items, Registered, Sent
 from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import StoreUnwritableError
 
@@ -41,6 +42,7 @@ _GATHER_BYTES_MAX: Final = 65_536
 _SETBACKS_HEAD_START: Final = 4
 DISAGREEMENT: Final = "disagreement"
 """The problem of a lane that begins again and again."""
+_DIGEST_AT_ONCE_MAX: Final = 5_000
 _REWOUND_MAX: Final = 10_000  # ids in one request; a receiver takes a limited number
 _NO_IDS: Final[Mapping[str, bytes]] = {}
 _ACCEPTED: Final = Accepted()
@@ -62,6 +64,7 @@ class SinkSession:
 
     At most one request is under way. What concerns the sink as a whole is noted at its `sink_state`. `walk` is where
     the session is read, `rest_until` until when it is left alone, `requests` what others want of it, not taken in yet.
+    `is_void` says that the sink is to be asked once more whether it holds what it accepted.
     """
 
     def __init__(self, file: SessionFile, sink_state: SinkState, mark: Mark | None, progress: LaneProgress) -> None:
@@ -73,6 +76,8 @@ class SinkSession:
         self._session = file.session
         self._sink_state = sink_state
         self._progress = progress
+        self.is_void = False
+        self._others: set[str] | None = None
         self._epoch = sink_state.store.epoch
         self._setbacks = 0
         self._last_sent = 0.0
@@ -94,7 +99,7 @@ class SinkSession:
         if (epoch := sink_state.store.epoch) != self._epoch:
             sink_state.sink_id = sink_state.store.sink_id(sink_state.sink.name, sink_state.sink.url)
             self.state.recorded(sink_state.store.mark(self._session, sink_state.sink_id))
-            self.walk.generation = None
+            self.walk.generation = self._others = None
             self.take(SessionEvent.STORE_LOST)
             self._epoch = epoch
         while self.requests:
@@ -122,20 +127,18 @@ class SinkSession:
             case Effect.SAY_MISSING:
                 self._say_missing()
             case Effect.STOP:
-                state, why = STOPS[event]
-                level = Level.WARNING if event is SessionEvent.DELETED else Level.ERROR
-                self.say(level, why.format(session=self._session))
-                self._store_mark(replace(mark, state=state))
-                self.state.stopped_by = event
+                self._stop(event)
             case Effect.RECORD:
-                self._store_delivered(Mark(remote_id=mark.remote_id), known)
+                told = event is SessionEvent.ITEMS and sink_state.sink.capabilities.digest
+                begun = Mark(remote_id=mark.remote_id, confirmed_at=mark.confirmed_at)
+                self._store_delivered(begun, known, confirmed_at=time.time() if told else None, recounts=not known)
             case Effect.RECORD_NOTHING:
-                self._store_delivered(Mark(), {})
+                self.is_void = False
+                self._store_delivered(Mark(), {}, recounts=True)
             case Effect.DISBELIEVE:  # a file that is rewritten twice may look unchanged to a position
                 self._store_mark(replace(mark, identity=None))
             case Effect.READ_FROM_MARK:
-                skip = sink_state.feed.skip(self.delivered)
-                self.walk = Walk(self._file.generation, mark.position, mark.last_id, skip=skip)
+                self._read_from_mark(mark)
             case Effect.READ_FROM_START:
                 self._read_from_start(known, quarantined)
             case Effect.READ_ON:
@@ -143,12 +146,25 @@ class SinkSession:
             case _:
                 assert_never(effect)
 
+    def _stop(self, event: SessionEvent) -> None:
+        state, why = STOPS[event]
+        level = Level.WARNING if event is SessionEvent.DELETED else Level.ERROR
+        self.say(level, why.format(session=self._session))
+        self._store_mark(replace(self.state.mark, state=state))
+        self.state.stopped_by = event
+
     def _say_missing(self) -> None:
         if not self._sink_state.check_store():
             self.say(Level.WARNING, "the session is not there any more; it is made again")
 
+    def _read_from_mark(self, mark: Mark) -> None:
+        skip = self._sink_state.feed.skip(self.delivered)
+        if skip is None and mark.position == START:  # the marks may be lost, and the quarantine not
+            skip = self._sink_state.quarantined_ids(self._session) or None
+        self.walk = Walk(self._file.generation, mark.position, mark.last_id, skip=skip)
+
     def _read_from_start(self, known: Mapping[str, bytes], quarantined: AbstractSet[str]) -> None:
-        compared = Reconciliation(known, quarantined)
+        compared = Reconciliation(known, quarantined, self.others())
         self.walk = Walk(self._file.generation, START, None, compared, compared.skip)
         if known:
             self.say(Level.INFO, "reading the session again from its first event", delivered=len(known))
@@ -185,12 +201,33 @@ class SinkSession:
         """Return what the sink has, as we remember it."""
         return self._sink_state.store.delivered(self._session, self._sink_state.sink_id)
 
+    def others(self) -> set[str]:
+        """Return the ids among `delivered` that another installation sent: they are not ours to take back."""
+        if self._others is None:
+            self._others = self._sink_state.store.others(self._session, self._sink_state.sink_id)
+        return self._others
+
+    def void(self) -> None:
+        """Believe no longer that the sink holds what it accepted."""
+        self.is_void = True
+        self.state.recorded(replace(self.state.mark, confirmed=-1) if self.state.is_recorded else None)
+
     def _store_mark(self, mark: Mark) -> None:
         self.state.recorded(self._sink_state.store.commit(self._session, self._sink_state.sink_id, mark, [], [], {}))
 
-    def _store_delivered(self, mark: Mark, delivered: Mapping[str, bytes]) -> None:
+    def _store_delivered(
+        self,
+        mark: Mark,
+        delivered: Mapping[str, bytes],
+        *,
+        confirmed_at: float | None = None,
+        recounts: bool = False,
+    ) -> None:
         store, sink_id = self._sink_state.store, self._sink_state.sink_id
-        self.state.recorded(store.replace_delivered(self._session, sink_id, mark, delivered))
+        self._others = self.others() & delivered.keys()
+        what = mark, delivered, self._others, confirmed_at
+        recounts = recounts and not self._file.is_journal  # what a journal holds was redacted and counted before
+        self.state.recorded(store.replace_delivered(self._session, sink_id, *what, recounts=recounts))
 
     async def commit(
         self,
@@ -200,15 +237,24 @@ class SinkSession:
         masked: Mapping[tuple[str, str], int] | None = None,
         counted: Sequence[bytes] = (),
         count: int | None = None,
+        confirms: bool = False,
     ) -> None:
         """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before.
 
-        `count` is what the sink says it holds with these ids.
+        `count` is what the sink says it holds with these ids; `confirms` says that it holds what the mark says.
         """
+        # By its count alone an answer confirms only what follows on something that is confirmed.
+        follows = mark.is_confirmed and bool(ids) and not self.is_void
+        confirms = confirms or (follows and count == mark.delivered + len(ids or ()))
         sink_state, what = self._sink_state, (ids or [], hashes or [], masked or {}, counted)
         while True:
+            if self.is_void:  # as it may have become while this waited
+                mark, confirms = replace(mark, confirmed=-1), False
+            confirmed_at = time.time() if confirms else None
             try:
-                self.state.recorded(sink_state.store.commit(self._session, sink_state.sink_id, mark, *what))
+                self.state.recorded(
+                    sink_state.store.commit(self._session, sink_state.sink_id, mark, *what, confirmed_at)
+                )
             except StoreUnwritableError as error:
                 self.troubled(UNWRITABLE, "the mark cannot be written; waiting", why=str(error))
                 await asyncio.sleep(STORE_RETRY_SECONDS)
@@ -234,14 +280,14 @@ class SinkSession:
 
     async def ready(self, *, sending: bool) -> bool:
         """Do what is due before the session is read, or something of it sent; return False when this turn ends here."""
-        if self.state.due(sending=sending) is Due.REGISTER and not await self._register():
+        if self.state.due(sending=sending) is Due.REGISTER and not await self._register(sending=sending):
             return False
         if self.state.due(sending=sending) is Due.ASK:
             await self._ask()
             return False
         return not self.state.stopped
 
-    async def _register(self) -> bool:
+    async def _register(self, *, sending: bool) -> bool:
         """Make the session known to the sink, or find it again; return whether it is."""
         sink_state, state = self._sink_state, self.state
         answer = await sink_state.sink.register(self._session, state.mark.remote_id, restore=state.restores)
@@ -249,15 +295,31 @@ class SinkSession:
             self._follow(answer)
             return False
         if answer.asked:
-            sink_state.succeeded()
+            # A sink that fails at events may register sessions all the same; only an answer to events makes it well.
+            if not (sending and sink_state.gate.failures):
+                sink_state.succeeded()
             sink_state.check_store()
-        agrees = answer.ack is None or answer.ack.count == state.mark.delivered
-        if state.mark.remote_id != answer.remote_id:
-            await self.commit(replace(state.mark, remote_id=answer.remote_id))
+            sink_state.remember_capabilities()
+        self.is_void = False  # a doubt that comes from here on is about another answer
+        ack, confirms = answer.ack, False
+        can_say = sink_state.sink.capabilities.digest
+        agrees = ack.count == state.mark.delivered if ack is not None else not can_say
+        if ack is not None and agrees and (state.in_doubt or not state.mark.is_confirmed):
+            agrees = confirms = not ack.digest or ack.digest == await self._digest()
+        confirms = confirms and not self.is_void
+        if confirms or state.mark.remote_id != answer.remote_id:
+            await self.commit(replace(state.mark, remote_id=answer.remote_id), confirms=confirms)
         self.take(SessionEvent.COUNT_AGREES if agrees else SessionEvent.COUNT_DIFFERS)
         # An answer of another store makes every session doubted; this one has its answer.
-        self.requests = [event for event in self.requests if event is not SessionEvent.DOUBT]
+        self.requests = [event for event in self.requests if self.is_void or event is not SessionEvent.DOUBT]
         return True
+
+    async def _digest(self) -> str:
+        """Return the digest of what we remember as delivered."""
+        delivered = self.delivered()
+        if len(delivered) < _DIGEST_AT_ONCE_MAX:
+            return total(delivered.items())
+        return await asyncio.to_thread(total, delivered.items())
 
     async def _ask(self) -> None:
         """Ask the receiver what it has; the feed knows what one at the floor, which cannot say, is taken to have."""
@@ -268,6 +330,8 @@ class SinkSession:
         items = await sink_state.sink.items(self.remote_id)
         if isinstance(items, dict):
             sink_state.succeeded()
+            if isinstance(items, Items):
+                self._others = set(items.others) - (self.delivered().keys() - self.others())
             self.take(SessionEvent.ITEMS, items)
         else:
             self._follow(items)
@@ -279,16 +343,23 @@ class SinkSession:
         return self.state.mark.remote_id
 
     async def rewound(self, gone: list[str]) -> bool:
-        """Tell the sink that these ids are gone from the file, if it can hide them."""
+        """Tell the sink that these ids are gone from the file, if it can hide them; return whether they are hidden."""
         if not await self.ready(sending=True):
             return False
-        if not self._sink_state.sink.capabilities.rewound:
+        sink = self._sink_state.sink
+        if not sink.capabilities.rewound:
             return True
         self.take(SessionEvent.REWINDING)
+        left = set(self.delivered())
         for first in range(0, len(gone), _REWOUND_MAX):
-            sent = await self._sink_state.sink.send(self.remote_id, [], [], gone[first : first + _REWOUND_MAX])
+            told = gone[first : first + _REWOUND_MAX]
+            sent = await sink.send(self.remote_id, [], [], told)
             if not isinstance(sent.verdict, Accepted):
                 self._follow(sent.verdict)
+                return False
+            left.difference_update(told)
+            if not sent.trusted or sent.count not in (None, len(left)):
+                self.take(SessionEvent.MISTRUSTED if sink.capabilities.digest else SessionEvent.UNTOLD)
                 return False
         self.take(SessionEvent.REWOUND)
         return True
@@ -318,7 +389,7 @@ class SinkSession:
                     self._refuse(segment, index, reason)
                 case Send(first, end):
                     ids, lines = segment.ids[first:end], segment.lines[first:end]
-                    sending = asyncio.ensure_future(self._sink_state.sink.send(self.remote_id, ids, lines))
+                    sending = asyncio.ensure_future(self._sink_state.send(self.remote_id, ids, lines))
                     try:
                         if is_first:
                             is_first = False
@@ -365,7 +436,7 @@ class SinkSession:
         assert event.id is not None
         if not await self.ready(sending=True):
             return self._sink_state.last_error or "the sink does not take it now"
-        sent = await self._sink_state.sink.send(self.remote_id, [event.id], [event.raw])
+        sent = await self._sink_state.send(self.remote_id, [event.id], [event.raw])
         why = refusal(sent)
         if why is None and event.id not in self.delivered():
             proves = self._sink_state.sink.capabilities.digest

@@ -1,21 +1,26 @@
 """The state that all sessions of one sink share, and the progress of each (`LaneProgress`)."""
 
+import asyncio
+import contextlib
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
 
 from exporter.core.delivery.gate import Gate
 from exporter.core.delivery.segment import Segment, Unsendable
-from exporter.core.delivery.verdict import Later, Unauthorized, Verdict
-from exporter.core.names import last_error_name
+from exporter.core.delivery.verdict import Later, Unauthorized, Unsupported, Verdict, supported
+from exporter.core.names import last_error_name, off_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.feed import Feed
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.retry import retry_delay_seconds
-from exporter.sinks.sink import Sent, Sink
-from exporter.state.marks import MarkStore
+from exporter.sinks.sink import Capabilities, Sent, Sink
+from exporter.state.marks import MarkStore, StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import Quarantine, QuarantineFullError
 
 UNWRITABLE: Final = "store_unwritable"
@@ -44,9 +49,18 @@ class LaneProgress:
             self.rules[rule] += count
 
 
+_NO: Final = "no"
+_OFF_SECONDS: Final = 86_400.0
+"""After this time a signal that is off is asked for again."""
+
+
 @dataclass(slots=True)
 class SinkState:
-    """One sink with its gate and its feed, and the stores and the segment reader that it shares with the others."""
+    """One sink with its gate and its feed, and the stores and the segment reader that it shares with the others.
+
+    `siblings` are the other signals of its OTLP endpoint. `off` is the answer of an endpoint that does not take this
+    signal and takes others: nothing is sent, and nothing is amiss.
+    """
 
     sink: Sink
     sink_id: int
@@ -61,16 +75,88 @@ class SinkState:
     last_error: str | None = None
     retries: int = 0
     busy: int = 0
+    off: Unsupported | None = None
+    siblings: "list[SinkState]" = field(default_factory=list)
+    _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
     new_store: str | None = None
     """The receiver's store, while not every session was looked for in it."""
-    on_new_store: Callable[[], None] = lambda: None
+    on_doubt: Callable[[], None] = lambda: None
+    """Called when nothing is confirmed any more."""
     released: set[str] = field(default_factory=set)
     """The ids of events that leave quarantine now."""
     _remark: str = ""
+    _epoch: str = ""
+    _kept: str = ""
+
+    def __post_init__(self) -> None:
+        self._kept = self.store.fact(self._epoch_fact) or ""
+        self._epoch, _, changes = self._kept.rpartition(" ")  # the epoch is any text of the receiver
+        self.sink.epoch, self.sink.changes = self._epoch, int(changes) if changes.isdecimal() else 0
+        self._begin()
+        # What the receiver offered before the start is expected of it: its first answer may be empty and say nothing.
+        if self.sink.capabilities == Capabilities():  # a sink of another kind knows what it can
+            with contextlib.suppress(msgspec.MsgspecError):
+                offered = self.store.fact(self._capabilities_fact) or ""
+                self.sink.capabilities = msgspec.json.decode(offered, type=Capabilities)
+
+    def _begin(self) -> None:
+        """Believe no confirmation after a kill: the sink may have what was sent last, without our knowing."""
+        with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):  # lanes report a full disk
+            if self.store.fact(self._answered_fact) == _NO:
+                self.store.void_confirmations(self.sink_id)
+            self.store.remember(self._answered_fact, _NO)
+
+    async def send(self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
+        """Send a batch. An answer that the signal is not taken is returned only if that turns it off."""
+        sent = await self.sink.send(remote_id, ids, lines)
+        if not isinstance(sent.verdict, Unsupported):
+            return sent
+        async with self._deciding:
+            accepted, others_accept = self.has_accepted, self.off is not None
+            if not (accepted or others_accept):
+                others_accept = any(one.has_accepted for one in self.siblings)
+            if not (accepted or others_accept):  # they may have had nothing to send yet
+                asked = await asyncio.gather(*(one.sink.takes_empty() for one in self.siblings))
+                others_accept = any(asked)
+            return replace(sent, verdict=supported(sent.verdict, accepted=accepted, others_accept=others_accept))
+
+    @property
+    def has_accepted(self) -> bool:
+        """Whether this signal of an endpoint was ever accepted there; older versions kept only what was delivered."""
+        with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
+            if self.store.fact(self._accepted_fact) is not None:
+                return True
+            # What is counted for sums is in the marks before it is sent.
+            marks = {} if self.feed.sums.counts else self.store.marks(self.sink_id)
+            return any(mark.delivered for mark in marks.values())
+        return False
+
+    @property
+    def off_text(self) -> str:
+        """What people are told of a signal that is off."""
+        signal = self.sink.name.partition(":")[2]
+        return f"the endpoint takes no {signal}, which are off; the setting `signals` says what is sent there"
+
+    def _turn_off(self, refused: Unsupported) -> None:
+        """Send nothing until the next start, but for one attempt each day; say so once."""
+        if self.off is None:
+            fields = {"url": refused.url, "status": refused.status}
+            self.notice(Notice(Level.WARNING, self.off_text, None, self.sink.name, fields))
+        self.off = refused
+        self.last_error = None
+        self._remember(off_name(self.sink_id), str(refused.status))
+        self.gate.failed(time.monotonic(), _OFF_SECONDS)
+
+    def _remember(self, name: str, value: str) -> None:
+        """Keep a fact that delivery does not depend on; lanes report a full disk."""
+        with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
+            self.store.remember(name, value)
 
     def note(self, verdict: Verdict, session: str) -> None:
         """Note what an answer about a session shows of the sink: it fails, it refuses the token, or else it is well."""
         match verdict:
+            case Later(is_shared=True):
+                return
             case Later(reason=why, alarm=alarm):
                 self.retries += 1
                 self.last_error = why
@@ -80,6 +166,8 @@ class SinkState:
                     self.say(Level.ERROR, "the sink needs a person", session, why=why)
                 elif self.gate.failures == 1:
                     self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=why)
+            case Unsupported():
+                self._turn_off(verdict)
             case Unauthorized(status):
                 self.last_error = f"answered {status}"
                 self.gate.unauthorized(self.sink.token_refused)
@@ -90,15 +178,25 @@ class SinkState:
 
     def succeeded(self) -> None:
         """Note an answer that shows that the sink is well."""
+        if not self.feed.holds_events and (self.last_success is None or self.off is not None):
+            self._remember(self._accepted_fact, "")
+            self._remember(off_name(self.sink_id), "")
         if self.gate.failures:
             self.notice(Notice(Level.INFO, "the sink answers again", None, self.sink.name))
+        self.off = None
         self.gate.succeeded()
         self.last_success = time.time()
         self.last_success_monotonic = time.monotonic()
         self.last_error = None
 
-    def remember(self) -> None:
-        """Keep how it ended, for `status` when nothing runs; what tried nothing leaves it as it was."""
+    def remember(self, *, answered: bool) -> None:
+        """Keep how it ended, for `status` when nothing runs; what tried nothing leaves it as it was.
+
+        `answered` says that everything that was sent has its answer.
+        """
+        self.keep_epoch()
+        if answered:
+            self.store.remember(self._answered_fact, "")
         if self.last_error or self.last_success:
             self.store.remember(last_error_name(self.sink_id), self.last_error or "")
 
@@ -137,22 +235,74 @@ class SinkState:
         """Return which store the receiver had when every session was known to be in it."""
         return self.store.fact(self._store_fact)
 
+    @property
+    def is_news(self) -> bool:
+        """Whether the store that answered last, or its age, is not the one that was known."""
+        return self.new_store is not None or self.sink.epoch != self._epoch or self.sink.went_back
+
     def check_store(self) -> bool:
-        """Look which store answered; return whether it is one in which not every session was looked for."""
+        """Look which store answered; return whether it is one in which not every session was looked for.
+
+        Where it is another one, or may be older than what it has answered, nothing counts as confirmed any more.
+        """
         store = self.sink.store
+        if self.sink.epoch != self._epoch or self.sink.went_back:
+            self._doubt()
         if store is not None and store != self.new_store and store != (known := self.known_store()):
+            self.store.void_confirmations(self.sink_id)  # may fail, and is then repeated
             self.new_store = store
             if known is not None:
                 text = "the receiver has another store than before; every session is looked for in it"
                 self.notice(Notice(Level.WARNING, text, None, self.sink.name))
-            self.on_new_store()
+            self.on_doubt()
         return self.new_store is not None
+
+    def _doubt(self) -> None:
+        """Have every session compared once more: the store was opened again, or is older than it was."""
+        if self._epoch:
+            self.store.void_confirmations(self.sink_id)
+            begins = Level.DEBUG if self.sink.in_process else Level.INFO
+            level = Level.WARNING if self.sink.went_back else begins
+            text = "the receiver's store may have gone back; every session is compared with it once more"
+            self.notice(Notice(level, text, None, self.sink.name))
+            self.on_doubt()
+        self._epoch, self.sink.went_back = self.sink.epoch, False
+        self.keep_epoch()
+
+    def keep_epoch(self) -> None:
+        """Remember what the receiver said last of the age of its store."""
+        told = f"{self._epoch} {self.sink.changes}" if self._epoch else ""
+        if told != self._kept and self.sink.epoch == self._epoch:
+            self.store.remember(self._epoch_fact, told)
+            self._kept = told
 
     def store_checked(self, *, everywhere: bool) -> None:
         """Note that the sessions at hand, or all that the sink has, were looked for in the receiver's new store."""
         if self.new_store is not None and (everywhere or self.known_store() is None):
             self.store.remember(self._store_fact, self.new_store)
             self.new_store = None
+
+    def remember_capabilities(self) -> None:
+        """Keep what the receiver offers, if that has changed."""
+        offered = msgspec.json.encode(self.sink.capabilities).decode()
+        if offered != self.store.fact(self._capabilities_fact):
+            self.store.remember(self._capabilities_fact, offered)
+
+    @property
+    def _accepted_fact(self) -> str:
+        return f"accepted at sink {self.sink_id}"
+
+    @property
+    def _capabilities_fact(self) -> str:
+        return f"capabilities of sink {self.sink_id}"
+
+    @property
+    def _answered_fact(self) -> str:
+        return f"all answered at sink {self.sink_id}"
+
+    @property
+    def _epoch_fact(self) -> str:
+        return f"epoch of sink {self.sink_id}"
 
     @property
     def _store_fact(self) -> str:

@@ -7,14 +7,19 @@ import time
 from typing import Final
 
 from exporter.core.delivery.schedule import Schedule
+from exporter.core.delivery.segment import BYTES_MAX
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
 TOKEN_POLL_SECONDS: Final = 1.0
 TROUBLE_SECONDS: Final = 5.0
+_CHECK_LOOK_SECONDS: Final = 2.0
+_SPREAD_SECONDS_EACH: Final = 0.1
 _PROBE_LOOK_SECONDS: Final = 0.5
 """How often a worker looks whether a probe has ended: that of the sums, beside the workers, wakes none."""
+_READ_BYTES_MAX: Final = 1 << 20
+"""How much of their files the sessions at work may have in memory, where there are more than `Sink.lanes_always`."""
 
 
 class SinkWorkers:
@@ -30,9 +35,11 @@ class SinkWorkers:
         self._gate_moved = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._later: dict[Lane, asyncio.TimerHandle] = {}
+        self._reads: dict[Lane, int] = {}
         self._sums_up = False
         self._stopping = self._sees_all = False
-        sink_state.on_new_store = self._check_all_sessions
+        self._checking: asyncio.Task[None] | None = None
+        sink_state.on_doubt = self._void_all
 
     @property
     def waiting(self) -> int:
@@ -59,23 +66,38 @@ class SinkWorkers:
     def check_one_session(self, *, sees_all: bool) -> None:
         """Ask about one session, where we know which store the receiver had: another one answers for all of them.
 
+        From then on every session is asked about once in a while.
         `sees_all` says that every session with a mark has a lane.
         """
         self._sees_all = sees_all
+        self._checking = self._checking or asyncio.create_task(self._check_all_the_time())
         if self.sink_state.feed.holds_events and self.sink_state.known_store() is not None:
             for lane in self.lanes.values():
                 if lane.doubt():
                     self.ask(lane)
                     return
 
-    def _check_all_sessions(self) -> None:
+    def hurry_checks(self) -> None:
+        """Ask now about every session that would be asked about soon."""
         for lane in self.lanes.values():
-            if lane.doubt():
+            if lane.is_void and lane.doubt():
                 self.ask(lane)
 
+    def _void_all(self) -> None:
+        for lane in self.lanes.values():
+            lane.void()
+
+    async def _check_all_the_time(self) -> None:
+        while True:
+            await asyncio.sleep(_CHECK_LOOK_SECONDS)
+            spread = max(self.sink_state.sink.spread_seconds_min, len(self.lanes) * _SPREAD_SECONDS_EACH)
+            for lane in list(self.lanes.values()) if self.sink_state.sink.capabilities.digest else ():
+                if lane.is_due(spread) and lane.doubt():
+                    self.ask(lane)
+
     def idle(self) -> bool:
-        """Tell whether there is nothing left to do."""
-        return self._quiet() and self.summed_up
+        """Tell whether there is nothing left to do, or nothing that the sink takes."""
+        return self.sink_state.off is not None or (self._quiet() and self.summed_up)
 
     def _quiet(self) -> bool:
         lanes = self.lanes.values()
@@ -97,6 +119,8 @@ class SinkWorkers:
         self._stopping = True
         self._work.set()
         self._gate_moved.set()
+        if self._checking is not None:
+            self._checking.cancel()
         if self._sums_up:
             self._sending_sums.cancel()
         if self._workers:
@@ -108,10 +132,14 @@ class SinkWorkers:
         with contextlib.suppress(OSError):
             await self.sink_state.sink.close()
 
+    def remember(self) -> None:
+        """Keep how it ended; raises the errors of the store."""
+        self.sink_state.remember(answered=all(lane.answered for lane in self.lanes.values()))
+
     async def _worker(self) -> None:
         while await self._may_send():
             lane = self._schedule.next()
-            if lane is None:
+            if lane is None or not self._has_room(lane):
                 self.sink_state.gate.unused()
                 self._gate_moved.set()
                 self._work.clear()
@@ -120,6 +148,15 @@ class SinkWorkers:
                 await self._work.wait()
                 continue
             await self._turn(lane)
+
+    def _has_room(self, lane: Lane) -> bool:
+        """Tell whether there is memory for what a lane reads next; if not, its turn comes when another has ended."""
+        size, always = min(lane.lag_bytes(), BYTES_MAX), self.sink_state.sink.lanes_always
+        if always is None or len(self._reads) < always or sum(self._reads.values()) + size <= _READ_BYTES_MAX:
+            self._reads[lane] = size
+            return True
+        self._schedule.put_back(lane, live=lane.live)
+        return False
 
     async def _turn(self, lane: Lane) -> None:
         lane.busy, lane.asked = True, False
@@ -131,11 +168,18 @@ class SinkWorkers:
             lane.failed(error)
         finally:
             lane.busy = False
+            del self._reads[lane]
+            if len(self._schedule):
+                self._work.set()
             self.sink_state.busy -= 1
             self.sink_state.gate.unused()
             self._gate_moved.set()
-        if self.sink_state.new_store is not None and not any(one.in_doubt for one in self.lanes.values()):
-            with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
+        with contextlib.suppress(sqlite3.Error, StoreDamagedError, StoreUnwritableError):
+            if (
+                self.sink_state.is_news
+                and self.sink_state.check_store()
+                and not any(one.in_doubt for one in self.lanes.values())
+            ):
                 self.sink_state.store_checked(everywhere=self._sees_all)
         if more or lane.asked:
             self._schedule.add(lane, live=lane.live)

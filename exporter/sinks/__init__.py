@@ -5,5 +5,6 @@ mission_control, embedded   a Mission Control over HTTP, and the one in this pro
 otlp            one signal of an OTLP endpoint
 archive         compressed files with a manifest per session
 transport, threads   HTTP and certificates, blocking calls outside the event loop
+roots           the certificates of the system
 retry           how long to wait before the next attempt
 """

@@ -35,13 +35,18 @@ class Embedded(MissionControlSink):
     def __init__(self, transport: Transport, hand_over: HandOver) -> None:
         super().__init__(LOCAL, LOCAL, transport, token=no_token, compression=False)
         self._hand_over = hand_over
+        self.in_process = True
 
     async def send(
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
         """Pass one batch in file order; `rewound` are ids that are no longer in the file."""
+        before = self.changes
         taken = await self._hand_over(remote_id, lines, rewound)
-        return acknowledged(taken, ids) if isinstance(taken, Ack) else Sent(judge(taken, deletes=True))
+        if not isinstance(taken, Ack):
+            return Sent(judge(taken, deletes=True))
+        self._note_epoch(taken.epoch, taken.changes, before)
+        return acknowledged(taken, ids)
 
 
 @dataclass(frozen=True, slots=True)

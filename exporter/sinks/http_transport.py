@@ -9,11 +9,11 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-import certifi
 import httpcore
 
+from exporter.sinks.roots import system_roots
 from exporter.sinks.threads import CallThreads
 from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, distrusted, trust
 
@@ -26,26 +26,33 @@ _GZIP: Final = (b"gzip", b"x-gzip")
 _GZIP_WINDOW: Final = 31
 
 
-def default_trust() -> ssl.SSLContext:
-    """Return a context that trusts the usual authorities, whatever SSL_CERT_FILE says."""
-    return ssl.create_default_context(cafile=certifi.where())
-
-
 class HttpClient:
     """Requests below one address over persistent connections; may be called from several threads at a time.
 
     A request has `timeout_seconds` to connect (at most 10), the same for each 64 KiB that it sends, and the same for
     the whole answer from the last byte of the request on, however it arrives: informational answers, headers and body
-    together. Redirects are answers. There are no cookies and no proxies, and nothing comes from the environment.
+    together. Redirects are answers. There are no cookies, and nothing comes from the environment.
+
+    Behind a `proxy` the name is resolved there, and what goes to an https:// address passes it encrypted, in a tunnel:
+    the proxy sees its own user and password, which its address may hold, and nothing of the request.
     """
 
     def __init__(
-        self, url: str, *, connections: int | None, kept: int, timeout_seconds: float, trust: ssl.SSLContext | None
+        self,
+        url: str,
+        *,
+        connections: int | None,
+        kept: int,
+        timeout_seconds: float,
+        trust: ssl.SSLContext | None,
+        proxy: str | None = None,
     ) -> None:
         self._origin, self._host, self._path = _address(url)
+        self._proxy = proxy
         connect = min(CONNECT_SECONDS_MAX, timeout_seconds)
         self._extensions = {"timeout": {"connect": connect, "pool": timeout_seconds}}
-        self._pool = httpcore.ConnectionPool(
+        self._pool = _pool(
+            proxy,
             ssl_context=trust,
             max_connections=connections,
             max_keepalive_connections=kept,
@@ -73,8 +80,11 @@ class HttpClient:
                 return HttpAnswer(response.status, found, content, whole)
         except httpcore.LocalProtocolError:
             reason = "the request could not be made: a header cannot be sent"  # the error's text would hold it
+        except httpcore.ProxyError as error:
+            reason = f"the proxy {_shown(self._proxy or '')} refuses: {error}"  # a status and its phrase
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError, OSError) as error:
-            raise NoAnswerError(_described(error, headers)) from error
+            through = "" if self._proxy is None else f"through the proxy {_shown(self._proxy)}: "
+            raise NoAnswerError(through + _described(error, headers)) from error
         except (RuntimeError, ValueError) as error:
             reason = f"the request could not be made: {type(error).__name__}"
         raise NoAnswerError(reason)
@@ -88,7 +98,13 @@ class HttpTransport:
     """The blocking HTTP client on a few threads, which costs half of what an asynchronous client does."""
 
     def __init__(
-        self, url: str, *, connections: int, timeout_seconds: float, certificate_file: str | None = None
+        self,
+        url: str,
+        *,
+        connections: int,
+        timeout_seconds: float,
+        certificate_file: str | None = None,
+        proxy: str | None = None,
     ) -> None:
         self._threads = CallThreads(connections, "sink")
         self._client = HttpClient(
@@ -97,6 +113,7 @@ class HttpTransport:
             kept=connections,
             timeout_seconds=timeout_seconds,
             trust=_trust(url, certificate_file),
+            proxy=proxy,
         )
 
     async def request(
@@ -124,6 +141,24 @@ class HttpTransport:
         self._threads.close()
 
 
+def _pool(proxy: str | None, **options: Any) -> httpcore.ConnectionPool:
+    if proxy is None:
+        return httpcore.ConnectionPool(**options)
+    parts = urlsplit(proxy)
+    origin, _, _ = _address(proxy)
+    user = (unquote(parts.username or "").encode(), unquote(parts.password or "").encode())
+    return httpcore.HTTPProxy(
+        httpcore.URL(**origin, target=b"/"),
+        proxy_auth=user if any(user) else None,
+        proxy_ssl_context=system_roots().context() if parts.scheme == "https" else None,
+        **options,
+    )
+
+
+def _shown(url: str) -> str:
+    return urlsplit(url)._replace(netloc=urlsplit(url).netloc.rpartition("@")[2]).geturl()
+
+
 def _address(url: str) -> tuple[dict[str, Any], tuple[bytes, bytes], bytes]:
     """Return the origin of an address, its Host header, and its path, as they are sent."""
     parts = urlsplit(url)
@@ -132,9 +167,8 @@ def _address(url: str) -> tuple[dict[str, Any], tuple[bytes, bytes], bytes]:
         name = host.encode("idna")
     except UnicodeError:
         name = host.encode()  # no host has this name; every request fails
-    shown = b"[" + name + b"]" if b":" in name else name
-    if parts.port is not None:
-        shown += f":{parts.port}".encode()
+    name = b"[" + name + b"]" if b":" in name else name  # as a proxy needs it; connections are made without
+    shown = name if parts.port is None else name + f":{parts.port}".encode()
     origin = {"scheme": parts.scheme.encode(), "host": name, "port": parts.port}
     return origin, (b"Host", shown), _quoted(parts.path)
 
@@ -199,7 +233,7 @@ class _TimedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        stream = self._inner.connect_tcp(host, port, timeout, local_address, socket_options)
+        stream = self._inner.connect_tcp(host.strip("[]"), port, timeout, local_address, socket_options)
         return _TimedStream(stream, self._timeout_seconds)
 
 
@@ -224,6 +258,8 @@ class _TimedStream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._answer_by = None
+        if isinstance(self._inner.get_extra_info("ssl_object"), ssl.SSLObject):  # TLS within the TLS of a proxy
+            return self._inner.write(buffer, self._timeout_seconds)
         connection: socket.socket = self._inner.get_extra_info("socket")
         # TLS sends all of what it is given, however long that takes.
         piece = _PROGRESS_BYTES if isinstance(connection, ssl.SSLSocket) else len(buffer)
@@ -247,7 +283,8 @@ class _TimedStream(httpcore.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
-        return _TimedStream(self._inner.start_tls(ssl_context, server_hostname, timeout), self._timeout_seconds)
+        name = server_hostname and server_hostname.strip("[]")
+        return _TimedStream(self._inner.start_tls(ssl_context, name, timeout), self._timeout_seconds)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -256,4 +293,4 @@ class _TimedStream(httpcore.NetworkStream):
 def _trust(url: str, certificate_file: str | None) -> ssl.SSLContext | None:
     if not url.lower().startswith("https:"):
         return None  # loading the certificates takes time that plain http need not spend
-    return trust(certificate_file) or default_trust()
+    return trust(certificate_file) or system_roots().context()

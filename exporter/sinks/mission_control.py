@@ -1,6 +1,7 @@
 """The Mission Control sink: its HTTP requests, and the capabilities that it negotiates."""
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -21,8 +22,8 @@ from exporter.core.delivery.verdict import (
     acceptance_fault,
     verdict,
 )
-from exporter.core.names import STORE_HEADER
-from exporter.sinks.sink import Ack, Capabilities, Registered, Registration, Sent, Sink
+from exporter.core.names import INSTALLATION_HEADER, STORE_HEADER
+from exporter.sinks.sink import Ack, Capabilities, Items, Registered, Registration, Sent, Sink
 from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError, Transport
 from exporter.version import VERSION
 
@@ -53,6 +54,13 @@ class _EventsAnswer(msgspec.Struct):
 
 class _ItemsAnswer(msgspec.Struct):
     items: list[tuple[str, str]]
+    others: list[str] = []
+
+
+class _ReportAnswer(msgspec.Struct):
+    epoch: str = ""
+    changes: int = 0
+    copies: int | None = None
 
 
 def read_session(body: bytes) -> _SessionAnswer | None:
@@ -84,6 +92,7 @@ class MissionControlSink(Sink):
     compression: bool = True
     event_bytes_max: int = FLOOR_EVENT_BYTES_MAX
     owner_and_repo: tuple[str, str] | None = None
+    installation: str = ""
 
     def __post_init__(self) -> None:
         self._encodings_refused: set[str] = set()
@@ -97,6 +106,7 @@ class MissionControlSink(Sink):
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Make the session known, or find it again under the id it has there; `restore` undoes a deletion there."""
+        before = self.changes
         if remote_id is not None:
             answer, judged = await self._ask("GET", f"/sessions/{quote(remote_id, safe='')}")
         else:
@@ -115,8 +125,9 @@ class MissionControlSink(Sink):
             if remote_id is not None:
                 return Registered(remote_id, None)
             return Later(NO_SESSION_ID, 60.0, alarm=True)
-        if known.capabilities is not None:
-            self.capabilities = known.capabilities
+        self.capabilities = known.capabilities or Capabilities()
+        if known.ack is not None:
+            self._note_epoch(known.ack.epoch, known.ack.changes, before)
         return Registered(remote_id or known.id, known.ack if self.capabilities.ack else None)
 
     async def send(
@@ -131,6 +142,7 @@ class MissionControlSink(Sink):
             headers["Idempotency-Key"] = key if key.isascii() else hashlib.sha256(key.encode()).hexdigest()
         encoding = self._encoding(len(body))
         path = f"/sessions/{quote(remote_id, safe='')}/events"
+        before = self.changes
         answer, judged = await self._ask("POST", path, body, headers, encoding)
         if isinstance(judged, LessCompression):
             if encoding is None:
@@ -139,9 +151,11 @@ class MissionControlSink(Sink):
         if not isinstance(judged, Accepted) or not offer.ack:
             return Sent(judged)
         try:
-            return acknowledged(msgspec.json.decode(answer.body, type=_EventsAnswer).ack, ids)
+            ack = msgspec.json.decode(answer.body, type=_EventsAnswer).ack
         except msgspec.MsgspecError:
             return Sent(Accepted(), trusted=False)
+        self._note_epoch(ack.epoch, ack.changes, before)
+        return acknowledged(ack, ids)
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Return the ids that the receiver holds, not hidden, in its order, with the SHA-256 of each."""
@@ -150,16 +164,24 @@ class MissionControlSink(Sink):
         if not isinstance(judged, Accepted):
             return judged
         try:
-            found = msgspec.json.decode(answer.body, type=_ItemsAnswer).items
-            return {identity: bytes.fromhex(digest) for identity, digest in found}
+            found = msgspec.json.decode(answer.body, type=_ItemsAnswer)
+            items = Items((identity, bytes.fromhex(digest)) for identity, digest in found.items)
         except (msgspec.MsgspecError, ValueError):
             return Later("the answer to GET sessions?ids=1 cannot be read", 60.0, alarm=True)
+        items.others = frozenset(found.others)
+        return items
 
     async def report(self, path: str, method: str, body: Mapping[str, object]) -> bool:
         """Send a report to a receiver that takes reports; return False if sending it again may help."""
         if not self.capabilities.reports:
             return True
-        answer, _ = await self._ask(method, path, msgspec.json.encode(body))
+        before = self.changes
+        answer, judged = await self._ask(method, path, msgspec.json.encode(body))
+        if isinstance(judged, Accepted):
+            with contextlib.suppress(msgspec.MsgspecError):
+                told = msgspec.json.decode(answer.body or b"{}", type=_ReportAnswer)
+                self._note_epoch(told.epoch, told.changes, before)
+                self.copies = self.copies if told.copies is None else told.copies
         return 0 < answer.status < 500 and answer.status not in WORTH_REPEATING
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:
@@ -171,6 +193,17 @@ class MissionControlSink(Sink):
     async def close(self) -> None:
         """Close the connections."""
         await self.transport.close()
+
+    def _note_epoch(self, epoch: str, changes: int, before: int) -> None:
+        """Note how far the receiver's store is. `before` is what was known of it when the request was sent."""
+        if not epoch:
+            return
+        if epoch != self.epoch:
+            self.epoch, self.changes = epoch, changes
+        elif changes < before:
+            self.went_back, self.changes = True, changes
+        else:
+            self.changes = max(self.changes, changes)
 
     def _encoding(self, size: int) -> str | None:
         if not self.compression or size < _COMPRESS_FROM_BYTES:
@@ -189,6 +222,8 @@ class MissionControlSink(Sink):
     ) -> tuple[HttpAnswer, Verdict]:
         """Send a request; return the answer, with status 0 if there is none, and what it means."""
         headers = {"User-Agent": f"session-exporter/{VERSION}", "Session-Exporter": VERSION, **(extra or {})}
+        if self.installation and self.capabilities.installations:
+            headers[INSTALLATION_HEADER] = self.installation
         if body:
             headers["Content-Type"] = "application/json"
         if encoding is not None:

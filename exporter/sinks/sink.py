@@ -1,7 +1,7 @@
 """The interface of a sink, whatever its protocol. `tests/sinks/contract.py` checks every sink against it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -25,10 +25,14 @@ class Capabilities(msgspec.Struct, frozen=True):
     reports: bool = False
     live: bool = False
     deletes: bool = False
+    installations: bool = False
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """What a receiver says it holds of a session."""
+    """What a receiver says it holds of a session.
+
+    Another `epoch`, or a lower number of `changes`, says that its store may be older than what it answered before.
+    """
 
     count: int
     digest: str
@@ -36,6 +40,17 @@ class Ack(msgspec.Struct, frozen=True):
     accepted: int = 0
     duplicates: int = 0
     rejected: list[str] = []
+    epoch: str = ""
+    changes: int = 0
+
+
+class Items(dict[str, bytes]):
+    """The ids that a sink holds, not hidden, in its order, with the SHA-256 of each event.
+
+    `others` are those that it knows to be sent by another installation.
+    """
+
+    others: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +106,13 @@ class Sink(ABC):
     """A destination of events. `token` returns the present authorisation; a refused one closes the sink's gate.
 
     `store` is the store that answered last, if the receiver names it: a store with another name has lost the events.
+    `epoch` and `changes` are what it said last of its age, and `went_back` is set when the number of changes fell.
+    `copies` is how many other exporters it knows with the id of this one.
     `gathering` says how many events are gathered before a batch is sent. `unproved` says why `verify` cannot ask what
-    it holds; it is empty if `verify` can. `body_bytes_max` bounds a request; it falls when a body is refused.
+    it holds; it is empty if `verify` can. Questions about all sessions are spread over `spread_seconds_min` at least:
+    the exporters of many machines must not ask a receiver at once. `body_bytes_max` bounds a request; it falls when a
+    body is refused. `in_process` says that it starts and ends with this process. Where `lanes_always` is given, more
+    sessions than that are sent at a time only while they have little to send, for the memory's sake.
     """
 
     name: str
@@ -100,9 +120,16 @@ class Sink(ABC):
     token: Callable[[], str | None] = staticmethod(no_token)
     token_refused: str | None = None
     store: str | None = None
+    epoch: str = ""
+    changes: int = 0
+    went_back: bool = False
+    copies: int = 0
     capabilities: Capabilities = Capabilities()
     gathering: Gathering | None = None
     unproved: str = ""
+    spread_seconds_min: float = 60.0
+    in_process: bool = False
+    lanes_always: int | None = None
     body_bytes_max: int = 1 << 62
 
     @abstractmethod
@@ -122,6 +149,13 @@ class Sink(ABC):
         self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes], rewound: Sequence[str] = ()
     ) -> Sent:
         """Send one batch in file order; `rewound` are ids that are no longer in the file."""
+
+    def begins_in_past(self, session: str) -> None:  # noqa: B027  most sinks treat the past as the present
+        """Note that a session of which it has nothing yet did not change lately."""
+
+    async def takes_empty(self) -> bool:
+        """Send a request with nothing in it, if there is one; return whether it is accepted."""
+        return False
 
     async def items(self, remote_id: str) -> dict[str, bytes] | Verdict:
         """Return the ids that it says it holds, not hidden, in its order, with the SHA-256 of each event."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from exporter.files import open_regular
+
 if TYPE_CHECKING:
     import ssl
 
@@ -58,6 +60,7 @@ def trust(certificate_file: str | None) -> "ssl.SSLContext | None":
         return None
     import ssl
 
+    open_regular(certificate_file).close()
     return ssl.create_default_context(cafile=certificate_file)
 
 

@@ -4,18 +4,22 @@ A journal is `<root>/<session>/events.jsonl`. An event is durable in it before i
 slowest mark is freed by punching a hole at the front of the file: offsets, identity and the bytes before a mark stay
 the same, so readers do not notice. On a file system without holes no space is freed, and a full journal stays full
 until it is removed.
+
+Events that a session's history no longer has are taken out, and their ids are written to `rewound` beside the journal:
+a journal alone does not say whether an event was taken out, cut off, or is still to come.
 """
 
 import ctypes
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import xxhash
 
 from exporter.core.delivery.position import TAIL_BYTES
@@ -24,6 +28,7 @@ from exporter.core.names import JOURNALS
 from exporter.sources.files.session_file import EVENTS_NAME, SessionFile
 
 _CHUNK_BYTES: Final = 1 << 20
+_REWOUND_NAME: Final = "rewound"
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 
 
@@ -35,6 +40,15 @@ def begins_of(path: Path) -> int:
         return 0
     with file:
         return after_hole(file.fileno(), os.fstat(file.fileno()).st_size)
+
+
+def rewound_of(directory: Path) -> set[str]:
+    """Return the ids of the events that were taken out of the journal in a directory."""
+    try:
+        content = (directory / _REWOUND_NAME).read_bytes()
+    except OSError:
+        return set()
+    return {msgspec.json.decode(line, type=str) for line in content.split(b"\n")[:-1] if line}
 
 
 def write(descriptor: int, content: bytes, offset: int) -> None:
@@ -126,12 +140,16 @@ _BLOCK_BYTES: Final = 4096
 
 @dataclass(slots=True)
 class _Open:
-    """What is known of one journal: where its content begins and ends, and which events are in between."""
+    """What is known of one journal: where its content begins and ends, and which events are in between.
+
+    From `kept` on nothing is cut: there the last event begins, or the last line where there is no event.
+    """
 
     descriptor: int
     begins: int
     size: int
     last: str | None = None
+    kept: int = 0
     ids: set[int] = field(default_factory=set)
 
 
@@ -176,16 +194,17 @@ class Journals:
     def append(self, session: str, events: Sequence[tuple[str, bytes]]) -> bool:
         """Write redacted events, ids with lines, and return once they are on the disk; False when they are not.
 
-        An event that is there already is not written again. All are written or none; `problem` then says why.
+        An event that is there already is not written again; one without an id is no event of the session, but what a
+        machine needs to know beside it. All are written or none; `problem` then says why.
         """
         journal = self._journal(session)
-        new, seen = [], set()
+        new, seen = list[tuple[str, bytes]](), set()
         for id, line in events:
             key = _key(id)
             if not id or (key not in journal.ids and key not in seen):
-                new.append(line)
+                new.append((id, line))
                 seen.add(key)
-        content = b"".join(line + b"\n" for line in new)
+        content = b"".join(line + b"\n" for _, line in new)
         if not self.has_space(len(content)):
             return False
         try:
@@ -195,11 +214,11 @@ class Journals:
             os.ftruncate(journal.descriptor, journal.size)
             return False
         self.problem = None
-        journal.size += len(content)
         self.used_bytes += len(content)
         journal.ids |= seen
-        if new:
-            self._record_last(session, len(new[-1]))
+        for id, line in new:
+            self._record_last(session, journal, journal.size, line, id)
+            journal.size += len(line) + 1
         journal.last = next((id for id, _ in reversed(events) if id), journal.last)
         return True
 
@@ -223,7 +242,7 @@ class Journals:
         if not self._is_there(session):
             return 0
         journal = self._journal(session)
-        keep = min(slowest, last_newline(journal.descriptor, journal.size - 1) + 1) - TAIL_BYTES
+        keep = min(slowest, journal.kept) - TAIL_BYTES
         begins = last_newline(journal.descriptor, keep) + 1
         end = (begins - 1) // _BLOCK_BYTES * _BLOCK_BYTES
         if begins - journal.begins < _BLOCK_BYTES or end <= 0:
@@ -236,6 +255,50 @@ class Journals:
         self.used_bytes -= freed
         return freed
 
+    def rewind(self, session: str, history: Set[str], delivered: Iterable[str]) -> bool:
+        """Take out the events that are not in the session's history; return whether there were any.
+
+        `delivered` are events that may have been cut off.
+        """
+        if not self._is_there(session):
+            return False
+        journal = self._journal(session)
+        gone, kept = dict.fromkeys(id for id in delivered if id not in history), list[bytes]()
+        offset, first, is_gone = journal.begins, None, False
+        for line in lines(journal.descriptor, journal.begins, journal.size):
+            envelope = decode(line)
+            if isinstance(envelope, Envelope) and not envelope.ephemeral:
+                is_gone = envelope.id not in history
+            if isinstance(envelope, Envelope) and is_gone:  # what is kept beside an event goes with it
+                if not envelope.ephemeral:
+                    gone[envelope.id] = None
+                first = offset if first is None else first
+            elif first is not None:
+                kept.append(line + b"\n")
+            offset += len(line) + 1
+        if not gone:
+            return False
+        self._record_rewound(session, gone)
+        if first is not None:  # after a crash in between, what follows `first` is read from the source again
+            try:
+                os.ftruncate(journal.descriptor, first)
+                write(journal.descriptor, b"".join(kept), first)
+            finally:  # after an error, too, what is on the disk counts
+                self.used_bytes -= journal.size - os.fstat(journal.descriptor).st_size
+                self._large_last.pop(session, None)
+                self._close(session)
+        return True
+
+    def _record_rewound(self, session: str, ids: Iterable[str]) -> None:
+        path = self._path(session).with_name(_REWOUND_NAME)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        try:
+            end = last_newline(descriptor, os.fstat(descriptor).st_size) + 1
+            write(descriptor, b"".join(msgspec.json.encode(id) + b"\n" for id in ids), end)
+        finally:
+            os.close(descriptor)
+        sync_directory(path.parent)
+
     def remove(self, session: str) -> None:
         """Remove a journal whose session is over and whose events every sink has."""
         path = self._path(session)
@@ -243,6 +306,7 @@ class Journals:
         self.used_bytes -= used_of(path)
         self._close(session)
         path.unlink(missing_ok=True)
+        path.with_name(_REWOUND_NAME).unlink(missing_ok=True)
         with suppress(OSError):  # the directory has other files
             path.parent.rmdir()
 
@@ -280,18 +344,24 @@ class Journals:
             os.ftruncate(descriptor, whole)
             self.used_bytes -= size - whole
         journal = _Open(descriptor, after_hole(descriptor, whole), whole)
+        offset = journal.begins
         for line in lines(descriptor, journal.begins, whole):
-            self._record_last(session, len(line))
             envelope = decode(line)
-            if isinstance(envelope, Envelope):
-                journal.ids.add(_key(envelope.id))
-                journal.last = envelope.id
+            id = envelope.id if isinstance(envelope, Envelope) and not envelope.ephemeral else ""
+            self._record_last(session, journal, offset, line, id)
+            if id:
+                journal.ids.add(_key(id))
+            offset += len(line) + 1
         return journal
 
-    def _record_last(self, session: str, size_bytes: int) -> None:
+    def _record_last(self, session: str, journal: _Open, offset: int, line: bytes, id: str) -> None:
+        """Record one line more; one without an id is no event, and does not take the place of the last one."""
+        if not id and journal.last is not None:
+            return
+        journal.last, journal.kept = id or None, offset
         self._large_last.pop(session, None)
-        if size_bytes > self._bytes_max // 2:
-            self._large_last[session] = size_bytes
+        if len(line) > self._bytes_max // 2:
+            self._large_last[session] = len(line)
 
     def _close(self, session: str) -> None:
         journal = self._open.pop(session, None)

@@ -4,7 +4,7 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -50,6 +50,7 @@ class Callbacks:
     deleted: Callable[[str], None]  # the session was deleted
     is_elsewhere: Callable[[str], bool] = lambda session: False
     missed: Callable[[str], None] = lambda session: None  # ephemeral events may have been missed
+    history: Callable[[str, Set[str]], None] = lambda session, ids: None  # what is stored and not in it was rewound
 
 
 @dataclass(slots=True)
@@ -111,11 +112,17 @@ class ServerSource(ABC):
     def __init__(self, server: str, callbacks: Callbacks, pause_seconds: tuple[float, float] | None) -> None:
         self.state = "not started"
         self.is_connected = False
+        self.is_refused = False
+        """Whether nothing listens at the address, as the latest attempt to connect found."""
         self.connections = 0
         self.counts = Counts()
         self._server = server
         self._callbacks = callbacks
         self._pause_seconds = pause_seconds or PAUSE_SECONDS
+
+    def is_live(self, session: str) -> bool:
+        """Tell whether the server has a session loaded, and it is followed now."""
+        return False
 
     @abstractmethod
     def observed(self) -> Observed:
@@ -140,9 +147,11 @@ class ServerSource(ABC):
             except LostError as error:
                 failures = 0 if self.is_connected else failures + 1
                 self.state = str(error)
+                self.is_refused = False
             except OSError as error:
                 failures += 1
                 self.state = f"the {self._server} cannot be reached: {error.strerror or 'no connection'}"
+                self.is_refused = isinstance(error, ConnectionRefusedError)
             self.is_connected = False
             await asyncio.sleep(self._pause(failures))
 

@@ -148,11 +148,26 @@ def _claimed(state_dir: Path) -> socket.socket | None:
     except OSError as error:
         held.close()
         if error.errno == errno.EADDRINUSE and (process := _our_process(kernel_name(state_dir))):
-            raise LockedError(
-                f"another exporter (process {process}) uses {state_dir}, which was deleted or moved while it ran",
-                hint=f"stop it (kill {process}), move the directory back if there still is one, and start again",
-            ) from None
+            raise _vanished(state_dir, process) from None
     return None
+
+
+def _vanished(state_dir: Path, process: int) -> LockedError:
+    return LockedError(
+        f"another exporter (process {process}) uses {state_dir}, which was deleted or moved while it ran",
+        hint=f"stop it (kill {process}), move the directory back if there still is one, and start again",
+    )
+
+
+def refuse_vanished(state_dir: Path) -> None:
+    """Raise `LockedError` if a process uses this path and the lock in the directory is not its: only Linux tells."""
+    if sys.platform == "linux":
+        try:
+            process = _our_process(kernel_name(state_dir))
+        except OSError:  # without /proc nobody has such a name
+            return
+        if process and StateLock(state_dir).holder() != process:
+            raise _vanished(state_dir, process)
 
 
 def _our_process(name: str) -> int:

@@ -8,9 +8,11 @@ then as sums (`sums`). A stream is a series of sums that continues; the bodies a
 """
 
 import contextlib
+import hashlib
+import platform
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
@@ -50,10 +52,27 @@ _COUNT_MASKED: Final = (
     "INSERT INTO masked VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count"
 )
 _DELIVER: Final = "INSERT INTO delivered (session, sink, ids, hashes) VALUES (?, ?, ?, ?)"
+_CONFIRM: Final = "INSERT OR REPLACE INTO confirmed VALUES (?, ?, ?, ?)"
+_VOID: Final = "UPDATE confirmed SET holds = -1 WHERE sink = ?"
+_VOID_ONE: Final = "UPDATE confirmed SET holds = -1 WHERE session = ? AND sink = ?"
+_FORGET_DELIVERED: Final = "DELETE FROM delivered WHERE session = ? AND sink = ?"
+_FORGET_OTHERS: Final = "DELETE FROM others WHERE session = ? AND sink = ?"
+_FORGET_MASKED: Final = "DELETE FROM masked WHERE session = ? AND sink = ?"
 _COUNT: Final = "INSERT INTO counted (sink, stream, body) VALUES (?, ?, ?)"
 _MARKS: Final = (
-    "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered, session FROM marks WHERE sink = ?"
+    "SELECT last_id, offset, tail, device, inode, remote_id, state, delivered, session, at, holds"
+    " FROM marks LEFT JOIN confirmed USING (session, sink) WHERE sink = ?"
 )
+# Beside the schema, so that the file is one of the versions before and after.
+_LATER_TABLES: Final = """
+    CREATE TABLE IF NOT EXISTS confirmed (
+        session TEXT NOT NULL, sink INTEGER NOT NULL, at REAL NOT NULL, holds INTEGER NOT NULL,
+        PRIMARY KEY (session, sink)
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS others (
+        session TEXT NOT NULL, sink INTEGER NOT NULL, ids BLOB NOT NULL, PRIMARY KEY (session, sink)
+    ) WITHOUT ROWID;
+"""
 T = TypeVar("T")
 _Statement: TypeAlias = tuple[str, Sequence[object]]
 
@@ -91,7 +110,7 @@ class MarkStore:
         self.epoch = 0
         self._void = False  # set aside and not yet created again
         self._sinks: dict[tuple[str, str], int] = {}
-        self._connection, self.set_aside = open_database(path, _SCHEMA)
+        self._connection, self.set_aside = _open(path)
 
     def close(self) -> None:
         """Close the database; the store is not used afterwards."""
@@ -113,7 +132,7 @@ class MarkStore:
             self._connection.close()
             self.set_aside = set_aside(self._path)
         try:
-            begun, _ = open_database(self._path, _SCHEMA)
+            begun, _ = _open(self._path)
         except StateError as failure:
             return StoreUnwritableError(str(failure))
         try:  # with the same numbers: a request in flight is committed to the new store, for its own sink
@@ -167,13 +186,18 @@ class MarkStore:
         hashes: list[bytes],
         masked: Mapping[tuple[str, str], int],
         counted: Sequence[bytes] = (),
+        confirmed_at: float | None = None,
     ) -> Mark:
         """Remember that a sink has accepted these ids and stands at this mark; return the mark with its new count.
 
-        `masked` counts by (day, rule); `counted` are metrics to be summed up. All of it is stored or none.
+        `masked` counts by (day, rule); `counted` are metrics to be summed up. `confirmed_at` is when the sink said that
+        it holds that count. All of it is stored or none.
         """
         mark = replace(mark, delivered=mark.delivered + len(ids))
         statements: list[_Statement] = []
+        if confirmed_at is not None:
+            mark = replace(mark, confirmed_at=confirmed_at, confirmed=mark.delivered)
+            statements.append((_CONFIRM, (session, sink, confirmed_at, mark.confirmed)))
         if ids:
             statements.append((_DELIVER, (session, sink, msgspec.json.encode(ids), b"".join(hashes))))
         statements += [(_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items()]
@@ -227,15 +251,48 @@ class MarkStore:
                 result.setdefault(identity, content_hash)
         return result
 
-    def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
-        """Store exactly these ids as what the sink has, and this mark; return the mark with its new count."""
-        mark = replace(mark, delivered=len(delivered))
-        statements: list[_Statement] = [("DELETE FROM delivered WHERE session = ? AND sink = ?", (session, sink))]
+    def replace_delivered(
+        self,
+        session: str,
+        sink: int,
+        mark: Mark,
+        delivered: Mapping[str, bytes],
+        others: Collection[str] = (),
+        confirmed_at: float | None = None,
+        *,
+        recounts: bool = False,
+    ) -> Mark:
+        """Store exactly these ids as what the sink has, and this mark; return the mark with its new count.
+
+        `others` are the ids among them that another installation sent. `confirmed_at` is when the sink said so;
+        `recounts` forgets how much was redacted, because all of it will be redacted and counted once more.
+        """
+        confirmed, at = (-1, mark.confirmed_at) if confirmed_at is None else (len(delivered), confirmed_at)
+        mark = replace(mark, delivered=len(delivered), confirmed=confirmed, confirmed_at=at)
+        statements: list[_Statement] = [
+            (sql, (session, sink)) for sql in (_FORGET_DELIVERED, _FORGET_OTHERS, _VOID_ONE)
+        ]
+        if recounts:
+            statements.append((_FORGET_MASKED, (session, sink)))
+        if confirmed_at is not None:
+            statements.append((_CONFIRM, (session, sink, confirmed_at, confirmed)))
+        if others:
+            ids = msgspec.json.encode(sorted(others))
+            statements.append(("INSERT INTO others VALUES (?, ?, ?)", (session, sink, ids)))
         for width in {len(one) for one in delivered.values()}:
             some = {identity: one for identity, one in delivered.items() if len(one) == width}
             statements.append((_DELIVER, (session, sink, msgspec.json.encode(list(some)), b"".join(some.values()))))
         self._change([*statements, _put_mark(session, sink, mark)])
         return mark
+
+    def others(self, session: str, sink: int) -> set[str]:
+        """Return the ids among `delivered` that another installation sent."""
+        rows = self._run("SELECT ids FROM others WHERE session = ? AND sink = ?", (session, sink))
+        return self._read(_ids, rows[0]) if rows else set()
+
+    def void_confirmations(self, sink: int) -> None:
+        """Forget that a sink holds what it said that it holds; when it said so stays known."""
+        self._run(_VOID, (sink,))
 
     def masked(self, session: str, sink: int) -> dict[str, dict[str, int]]:
         """Return how many secrets each rule redacted in a session, by day."""
@@ -249,6 +306,28 @@ class MarkStore:
     def masked_in_all(self, session: str, sink: int) -> int:
         """Return how many secrets were redacted in the events that a sink has of a session."""
         return sum(sum(rules.values()) for rules in self.masked(session, sink).values())
+
+
+def installation_of(state_dir: Path) -> str:
+    """Return a name of this state directory on this machine, 16 hexadecimal digits; a copy has another one."""
+    machine = ""
+    with contextlib.suppress(OSError):
+        machine = Path("/etc/machine-id").read_text(encoding="ascii", errors="replace").strip()
+    facts = state_dir.stat()
+    told = f"{machine} {platform.node()} {facts.st_dev} {facts.st_ino}"
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+
+def _open(path: Path) -> tuple[sqlite3.Connection, Path | None]:
+    connection, aside = open_database(path, _SCHEMA)
+    try:
+        connection.executescript(_LATER_TABLES)
+    except DATABASE_ERRORS as error:
+        connection.close()
+        raise StateError(
+            f"{path} cannot be written: {error}", hint="check its file system and its free space"
+        ) from error
+    return connection, aside
 
 
 def exporter_id(store: MarkStore) -> str:
@@ -265,6 +344,12 @@ def _put_mark(session: str, sink: int, mark: Mark) -> _Statement:
     return "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row
 
 
+def _ids(row: tuple[object, ...]) -> set[str]:
+    if not isinstance(row[0], bytes):
+        raise TypeError
+    return msgspec.json.decode(row[0], type=set[str])
+
+
 def _delivered(row: tuple[object, ...]) -> list[tuple[str, bytes]]:
     ids, hashes = row
     if not isinstance(ids, bytes) or not isinstance(hashes, bytes):
@@ -275,7 +360,7 @@ def _delivered(row: tuple[object, ...]) -> list[tuple[str, bytes]]:
 
 
 def _mark(row: tuple[object, ...]) -> Mark:
-    last_id, offset, tail, device, inode, remote_id, state, delivered = row[:8]
+    last_id, offset, tail, device, inode, remote_id, state, delivered, _, at, holds = row
     if not isinstance(offset, int) or not isinstance(tail, bytes) or not isinstance(delivered, int):
         raise TypeError
     if state not in (FOLLOWING, DELETED_THERE, FOREIGN_THERE):
@@ -288,4 +373,6 @@ def _mark(row: tuple[object, ...]) -> Mark:
         None if remote_id is None else str(remote_id),
         str(state),
         delivered,
+        at if isinstance(at, float) else None,
+        holds if isinstance(holds, int) else -1,
     )

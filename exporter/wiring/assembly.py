@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import MARKS, QUARANTINE
@@ -13,11 +13,13 @@ from exporter.core.notice import Level, Notice, NoticeLog
 from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
+from exporter.pipeline.record_feed import Endings
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
+from exporter.sources.files.cli_process import Holders
 from exporter.sources.files.session_file import OpenFiles, files_possible
 from exporter.sources.files.watch import file_system_type, is_remote
-from exporter.state.marks import MarkStore, exporter_id
+from exporter.state.marks import MarkStore, StoreDamagedError, StoreUnwritableError, exporter_id, installation_of
 from exporter.state.quarantine import Quarantine
 from exporter.wiring.event_views import make_trace, project
 from exporter.wiring.sinks.kind import SinkParts
@@ -27,9 +29,12 @@ from exporter.wiring.sources import file_source, observing_of
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from config.settings import Settings
+    from config.settings import Limits, Settings
     from exporter.daemon.backfill import Helpers
     from exporter.missioncontrol.store.port import Store as ReceiverStore
+    from exporter.wiring.telemetry import SideTelemetry
+
+_HOLDERS_SEEN: Final = "holders_seen"
 
 
 def join(
@@ -45,14 +50,12 @@ def join(
     receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
     files, limits = _open_files(settings.limits.open_files, notice), settings.limits
     follow = file_source(settings, Path(settings.copilot_home) / "session-state", files, session_ids)
-    reader = SegmentReader(files, redaction.event, line_bytes_max=limits.max_line_bytes, cache_bytes=limits.cache_bytes)
-    side = None
-    if settings.otel:
-        from exporter.wiring.telemetry import SideTelemetry
-
-        side = SideTelemetry(settings, store, redaction.event, notice)
+    reader = _reader(limits, files, redaction)
+    side = _side_telemetry(settings, store, redaction, notice)
     take, tell = (side.take, side.tell) if side is not None else (None, None)
-    parts = SinkParts(reader, partial(exporter_id, store), notice, side.tally if side is not None else None, receiver)
+    tally, installation = side.tally if side is not None else None, installation_of(Path(settings.state_dir))
+    endings = Endings(_holders(store), limits.abandoned_after_hours * 3600)
+    parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings)
     daemon = Daemon(
         make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
         make_observing=observing_of(settings, files, redaction, session_ids, take, tell),
@@ -65,10 +68,36 @@ def join(
         drain_seconds=settings.drain_seconds,
         give_up_seconds=settings.give_up_seconds,
         incomplete_line_seconds=limits.incomplete_line_seconds,
+        holders=endings.holders,
     )
     beside = side.tasks(daemon) if side is not None else []
     host = settings.host_name or socket.gethostname()
-    return RunningExporter(daemon, redaction, host, limits.max_line_bytes, receiver, receiver_store, beside=beside)
+    return RunningExporter(
+        daemon, redaction, host, limits.max_line_bytes, installation, receiver, receiver_store, beside=beside
+    )
+
+
+def _side_telemetry(
+    settings: "Settings", store: MarkStore, redaction: Redactors, notice: Callable[[Notice], None]
+) -> "SideTelemetry | None":
+    if not settings.otel:
+        return None
+    from exporter.wiring.telemetry import SideTelemetry
+
+    return SideTelemetry(settings, store, redaction.event, notice)
+
+
+def _holders(store: MarkStore) -> Holders:
+    def remember(where: str) -> None:
+        with suppress(StoreUnwritableError, StoreDamagedError):  # it is asked again after the next start
+            store.remember(_HOLDERS_SEEN, where)
+
+    return Holders(partial(store.fact, _HOLDERS_SEEN), remember)
+
+
+def _reader(limits: "Limits", files: OpenFiles, redaction: Redactors) -> SegmentReader:
+    lines, cache = limits.max_line_bytes, limits.cache_bytes
+    return SegmentReader(files, redaction.event, line_bytes_max=lines, cache_bytes=cache, commands=redaction.commands)
 
 
 def _open_files(wanted: int, notice: Callable[[Notice], None]) -> OpenFiles:
@@ -88,6 +117,7 @@ def _open_receiver(
     store, receiver = open_embedded(
         Path(settings.state_dir),
         lambda: redaction.another().event,
+        commands=redaction.commands,
         make_trace=make_trace,
         project=project,
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
@@ -127,6 +157,8 @@ def _sink_states(
         sink = built.sink
         sink_id = store.sink_id(sink.name, sink.url)
         made.append((SinkState(sink, sink_id, Gate(), store, quarantine, reader, notice, built.feed), built.lanes))
+    for state, _ in made:
+        state.siblings = [one for one, _ in made if one is not state and one.feed.reads_with is state.feed.reads_with]
     # The signals of an endpoint share a mapper, which reads once for all of them; a sink that gathers reads later.
     together = [one.feed for one, _ in made if one.sink.gathering is None]
     readers = {id(feed.reads_with) for feed in together}

@@ -10,6 +10,7 @@ from config.show import rows
 from exporter.doctor.facts import Facts
 from exporter.doctor.sinks import VARIABLES
 from exporter.wiring import sources
+from exporter.wiring.service import health
 from exporter.wiring.sinks.registry import probes
 
 
@@ -32,4 +33,10 @@ def facts_of(loaded: Loaded, status: Mapping[str, Any] | None, mask: Callable[[s
         status=status,
         home=Path.home(),
         mask=mask,
+        service=lambda: _service(loaded),
     )
+
+
+def _service(loaded: Loaded) -> tuple[str, list[str]] | None:
+    found = health(loaded, os.environ)
+    return (f"{found[0].path}: {found[0].text}", found[1]) if found is not None else None

@@ -1,24 +1,26 @@
 """An OTLP endpoint of the settings: its sinks, and what else is sent to it. Imported only where one is configured."""
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from config.errors import ConfigError
+from config.proxy import proxy_for
 from config.settings import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
-from exporter.sinks.otlp import LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
+from exporter.sinks.otlp import LANES, LOG_LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
 from exporter.sinks.transport import NoAnswerError
 from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts, or_fault
 from otel import names
 from otel.bridge import Bridge, SignalOptions
-from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
+from otel.encode.records import log_time_ns, metric_bytes, request_bytes, resource_bytes, scope_bytes
 from otel.machines.metrics.aggregate import Aggregate, AnyPoint, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.model import Attributes, Measurement
@@ -46,14 +48,25 @@ def endpoint_of(one: Otel) -> Endpoint:
         certificate_file=one.certificate_file,
         client_certificate_file=one.client_certificate_file,
         client_key_file=one.client_key_file,
+        proxy=proxy.url if (proxy := proxy_for(one.proxy, one.endpoint)) else None,
+        roots=_roots(one),
         headers=latest(partial(read_headers, one), or_fault(partial(read_headers, one))[0] or {}),
         user_agent=f"session-exporter/{VERSION}",
     )
 
 
+def _roots(one: Otel) -> str | None:
+    if one.certificate_file or not one.endpoint.lower().startswith("https:"):
+        return None
+    from exporter.sinks.roots import system_roots
+
+    return system_roots().path
+
+
 def http_client(connections: int, endpoint: Endpoint) -> "HttpClient":
     """Return the HTTP client of an endpoint, which keeps so many idle connections; raises EndpointError."""
-    from exporter.sinks.http_transport import HttpClient, default_trust
+    from exporter.sinks.http_transport import HttpClient
+    from exporter.sinks.roots import system_roots
 
     parts = endpoint.parts()
     return HttpClient(
@@ -62,7 +75,8 @@ def http_client(connections: int, endpoint: Endpoint) -> "HttpClient":
         connections=None,
         kept=connections,
         timeout_seconds=endpoint.timeout_seconds,
-        trust=endpoint.ssl_context(default_trust) if endpoint.is_secure() else None,
+        trust=endpoint.ssl_context(system_roots().context) if endpoint.is_secure() else None,
+        proxy=endpoint.proxy,
     )
 
 
@@ -132,21 +146,27 @@ class OtlpEndpoint:
             sink = Otlp(
                 name=f"{self.name}:{signal}",
                 url=self.settings.endpoint,
+                place=self._endpoint.place(signal),
                 post=partial(self.post, signal),
                 assemble=self.assemble,
                 streams=streams,
                 weight=partial(weight, signal),
                 token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(self._endpoint.headers().items())),
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
-                stream_per_session=signal == "logs",
+                time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
             )
             if signal == "metrics":
-                sender = MetricSender(lambda state: EndpointSums(self, state, parts.notice), _METRICS_SECONDS)
-                feed = RecordFeed(mapper, signal, pack=_pack, sums=sender)
+                sender = MetricSender(partial(self._sums, parts.notice, streams), _METRICS_SECONDS)
+                feed = RecordFeed(mapper, signal, pack=_pack, sums=sender, endings=parts.endings)
             else:
-                feed = RecordFeed(mapper, signal, repeats=signal != "logs")
-            yield BuiltSink(sink, LANES, feed)
+                feed = RecordFeed(mapper, signal, repeats=signal != "logs", endings=parts.endings)
+            yield BuiltSink(sink, LOG_LANES if signal == "logs" else LANES, feed)
+
+    def _sums(
+        self, notice: Callable[[Notice], None], streams: Streams, stream: str, state: bytes | None
+    ) -> "EndpointSums":
+        return EndpointSums(self, state, notice, partial(streams.is_live, stream))
 
 
 def _pack(measured: Sequence[list[Measurement]]) -> bytes:
@@ -155,9 +175,19 @@ def _pack(measured: Sequence[list[Measurement]]) -> bytes:
 
 
 class EndpointSums:
-    """The `PendingSums` of one stream of an endpoint."""
+    """The `PendingSums` of one stream of an endpoint.
 
-    def __init__(self, endpoint: OtlpEndpoint, state: bytes | None, notice: Callable[[Notice], None]) -> None:
+    What is live gets the times of its collections, as an SDK gives them; history has the times of its events.
+    """
+
+    def __init__(
+        self,
+        endpoint: OtlpEndpoint,
+        state: bytes | None,
+        notice: Callable[[Notice], None],
+        is_live: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._is_live = is_live
         self._temporality = endpoint.settings.temporality
         self._options = endpoint.options
         stream = MetricStream(self._temporality, self._options.content, self._options.semconv)
@@ -179,11 +209,18 @@ class EndpointSums:
     def points(self, until_ns: int | None) -> list[bytes]:
         # By instrument first and then by time: a backend needs the points of each series in order, but not all series'.
         gathered: dict[Instrument, list[AnyPoint]] = {}
-        for instrument, points in self._aggregate.points(until_ns):
+        is_live = self._temporality == "cumulative" and self._is_live()
+        found = self._aggregate.collect(time.time_ns()) if is_live else self._aggregate.points(until_ns)
+        for instrument, points in found:
             gathered.setdefault(instrument, []).extend(points)
         content, semconv = self._options.content, self._options.semconv
-        return [
+        metrics = [
             metric_bytes(instrument, points[first : first + _POINTS_PER_METRIC], self._temporality, content, semconv)
             for instrument, points in gathered.items()
             for first in range(0, len(points), _POINTS_PER_METRIC)
         ]
+        if not is_live:
+            return metrics
+        # A collection is one request, since the time of each has to grow; in parts, so that halving finds the culprit.
+        size = -(-len(metrics) // _METRICS_PER_REQUEST)
+        return [b"".join(metrics[first : first + size]) for first in range(0, len(metrics), size or 1)]

@@ -27,6 +27,7 @@ from exporter.core.events.envelope import REFUSALS, Envelope, decode, is_utf8
 from exporter.core.events.json_scanner import NotJsonError, scan_value, skip_whitespace
 from exporter.core.events.redaction import Redacted
 from exporter.core.events.redaction import Refused as RefusedEvent
+from exporter.core.events.tool_calls import ToolCalls, nothing_before
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from redaction.engine import Clean, Engine, Finding, Masked, Redaction, Redactor, Refused
@@ -41,6 +42,9 @@ AHEAD_BYTES: Final = 128 * 1024
 _CONTEXT: Final = 512
 _BOM: Final = b"\xef\xbb\xbf"
 _FIRST_LINES: Final = 3
+_OF_CALLS: Final = (b"tool.", b"hook.")
+_CALLS_MAX: Final = 1 << 20
+"""An input cannot be read again, so every call is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,18 @@ class Outcome:
     findings: tuple[tuple[int, Finding], ...] = ()
     event: str | None = None
     refused: str | None = None
+
+
+class _Told:
+    """What a redactor knows of commands; a line that is an answer is given to `again` with the rule of its call."""
+
+    def __init__(self, redactor: Redactor, again: Callable[[bytes, str], Redacted]) -> None:
+        self.rule_of = redactor.rule_of_call
+        self._again = again
+
+    def mask(self, line: bytes, _redacted: Redacted, rule: str, /) -> Redacted:
+        """See `Commands.mask`."""
+        return self._again(line, rule)
 
 
 def mask_given(
@@ -92,7 +108,7 @@ def _is_json(line: bytes) -> bool:
 
 def mask_lines(redactor: Redactor, source: IO[bytes], *, budget_ms: float, line_bytes_max: int) -> Iterator[Outcome]:
     """Redact JSON lines, one outcome each; line ends and empty lines stay unchanged."""
-    number = 0
+    number, calls = 0, ToolCalls(_Told(redactor, lambda line, _: line), 0, nothing_before, memory_max=_CALLS_MAX)
     while line := source.readline(line_bytes_max + 1):
         number += 1
         if len(line) > line_bytes_max and not line.endswith(b"\n"):
@@ -104,7 +120,9 @@ def mask_lines(redactor: Redactor, source: IO[bytes], *, budget_ms: float, line_
         if not body.strip():
             yield Outcome(number, number, line)
             continue
-        result = redactor.redact(body, budget_ms) if is_utf8(body) else Refused("not_utf8")
+        envelope = decode(body) if any(name in body for name in _OF_CALLS) else None
+        call = calls.rule_at(envelope, number) if isinstance(envelope, Envelope) else None
+        result = redactor.redact(body, budget_ms, call) if is_utf8(body) else Refused("not_utf8")
         if isinstance(result, Clean):
             yield Outcome(number, number, line) if _is_json(body) else Outcome(number, number, refused="not_json")
         elif isinstance(result, Refused):
@@ -249,18 +267,20 @@ async def preview(
     """
     found: list[tuple[bytes, Masked | Refused]] = []
 
-    def note(line: bytes, /) -> Redacted:
-        result = redactor.redact(line, budget_ms)
+    def note(line: bytes, call: str | None = None, /) -> Redacted:
+        if call is not None and found and found[-1][0] is line:
+            found.pop()
+        result = redactor.redact(line, budget_ms, call)
         if isinstance(result, Masked | Refused):
             found.append((line, result))
         return RefusedEvent(result.reason) if isinstance(result, Refused) else line
 
     files = OpenFiles(1)
-    reader = SegmentReader(files, note, line_bytes_max=line_bytes_max, cache_bytes=0)
+    reader = SegmentReader(files, note, line_bytes_max=line_bytes_max, cache_bytes=0, commands=_Told(redactor, note))
     position = START
     try:
         file.refresh(files)
-        while (segment := await reader.segment(file, position, None)) is not None:
+        while (segment := await reader.segment(file, position)) is not None:
             for line, result in found:
                 for place in _places(redactor, line, result):
                     yield place
@@ -356,7 +376,7 @@ def described(engine: Engine, rule_files: Iterable[str]) -> dict[str, Any]:
     """Return the search engine, every rule with its pack, and the number of rules of each pack and version."""
     ours = (_BUILT_IN, max(built_in_pack().versions))
     tables = [(Path(name).name, read_table(Path(name))) for name in rule_files]
-    pack_of = {row.id: (name, table.version) for name, table in tables for row in table.format}
+    pack_of = {row.id: (name, table.version) for name, table in tables for row in (*table.format, *table.command)}
     theirs = (_DETECT_SECRETS, _version_of(_DETECT_SECRETS))
     rows = [_row(rule, pack_of.get(rule.id) or _pack_of_code(rule, ours, theirs)) for rule in engine.rules()]
     packs = Counter((row["pack"], row["version"]) for row in rows)

@@ -45,7 +45,7 @@ def make_redaction(
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
     engine = make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None)
     budget_ms = settings.redaction.budget_ms
-    clean, masked = results.CLEAN, results.Masked
+    clean, masked, commands = results.CLEAN, results.Masked, _Commands(engine)
 
     def another() -> Redactors:
         redactor = _wrapped(settings, engine)
@@ -59,13 +59,31 @@ def make_redaction(
                 return Masked(result.line, result.rules)
             return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
 
-        return Redactors(event, redactor.redact_text, another, lambda key: _Careful(redactor.stream(key)))
+        return Redactors(event, redactor.redact_text, another, lambda key: _Careful(redactor.stream(key)), commands)
 
     return another()
 
 
+class _Commands:
+    """The commands that print secrets, as the core asks for them."""
+
+    def __init__(self, engine: results.Engine) -> None:
+        self.rule_of = engine.rule_of_call
+        self._mask = engine.mask_answer
+
+    def mask(self, line: bytes, redacted: Redacted, rule: str, /) -> Redacted:
+        """See `Commands.mask`."""
+        if isinstance(redacted, Refused):
+            return redacted
+        before, rules = (redacted.line, redacted.rules) if isinstance(redacted, Masked) else (line, ())
+        result = self._mask(before, rule)
+        if isinstance(result, results.Masked):
+            return Masked(result.line, rules + result.rules)
+        return Refused(result.reason) if isinstance(result, results.Refused) else redacted
+
+
 def make_redactor_for_reading(settings: Settings) -> Redactor:
-    """Compile a redactor with this installation's key, or without one if there is none yet; writes nothing."""
+    """Compile a redactor with this installation's key, or without one if there is none yet; writes only the cache."""
     return make_redactor(settings, existing_key(Path(settings.state_dir)))
 
 
@@ -87,7 +105,7 @@ def _wrapped(settings: Settings, engine: results.Engine) -> Redactor:
 
 
 def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
-    """Compile the rules, without known values; the compiled rules are cached if this installation has a key."""
+    """Compile the rules, without known values; the cache directory holds what was compiled."""
     rules = settings.redaction
     values = [one for one in rules.allow if not one.path]
     allowed = [Allowed(one.value, re.compile(one.regex) if one.regex else None, one.rule) for one in values]
@@ -96,9 +114,10 @@ def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
             key,
             allowed=allowed,
             rule_files=[Path(name) for name in rules.extra_rules],
-            cache_dir=Path(settings.cache_dir) if existing_key(Path(settings.state_dir)) else None,
+            cache_dir=Path(settings.cache_dir),
             marker=rules.marker,
             opaque=rules.opaque,
+            weak_passwords=rules.weak_passwords,
             plugins=[Path(name) for name in rules.plugins],
             baselines=[Path(name) for name in rules.baselines],
         )
@@ -145,14 +164,18 @@ class _Learning:
     make: Callable[[set[str]], Redactor]
     next_look: float = field(default_factory=lambda: time.monotonic() + _LOOK_SECONDS)
 
-    def redact(self, line: bytes, budget_ms: float) -> results.Redaction:
+    def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> results.Redaction:
         """Redact with the values known now; refuse if a redactor with them cannot be made."""
         if time.monotonic() >= self.next_look or line.startswith(_FIRST_EVENTS):
             try:
                 self._learn()
             except Exception:
                 return results.Refused("redactor_failed")
-        return self.redactor.redact(line, budget_ms)
+        return self.redactor.redact(line, budget_ms, call)
+
+    def rule_of_call(self, data: bytes) -> str | None:
+        """See `Redactor.rule_of_call`."""
+        return self.redactor.rule_of_call(data)
 
     def redact_text(self, text: str) -> str:
         """Redact with the values known at the last event."""
@@ -179,11 +202,14 @@ class _Exempting:
         self._redactor = redactor
         self._files = files
         self.redact_text = redactor.redact_text
+        self.rule_of_call = redactor.rule_of_call
         self.stream = redactor.stream
 
-    def redact(self, line: bytes, budget_ms: float) -> results.Redaction:
-        """Redact the event, then restore the exempt parts."""
-        result = self._redactor.redact(line, budget_ms)
+    def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> results.Redaction:
+        """Redact the event, then restore the exempt parts; nothing is exempt of what a command printed."""
+        result = self._redactor.redact(line, budget_ms, call)
+        if call is not None:
+            return result
         places = self._files.places(line)
         if not places or not isinstance(result, results.Masked):
             return result

@@ -55,18 +55,22 @@ class SourceKind:
 
 def _rpc(address: RpcAddress, source: "Source", *_: object) -> "Server":
     from exporter.daemon.remote_sources import Server
+    from exporter.sources.rpc.session import is_untold
     from exporter.sources.rpc.source import RpcSource
 
-    def make(callbacks: "Callbacks", on_shell: Callable[[str, bytes], None]) -> "RpcSource":
+    def make(callbacks: "Callbacks", on_shell: Callable[[str, bytes], None] | None, *, push: bool) -> "RpcSource":
         return RpcSource(
             lambda: asyncio.open_connection(address.host, address.port),
             latest(partial(read_token, source), None),
             callbacks,
-            push=source.push,
+            push=push,
             on_shell=on_shell,
         )
 
-    return Server(address.name, make)
+    def ask(callbacks: "Callbacks", *_: object) -> "RpcSource":
+        return make(callbacks, None, push=False)
+
+    return Server(address.name, partial(make, push=source.push), ask, is_untold)
 
 
 def _ahp(
@@ -77,12 +81,16 @@ def _ahp(
     from exporter.sources.ahp.marks import AhpMarks
     from exporter.sources.ahp.source import AhpSource
 
+    socket = Address(address.socket, latest(partial(read_token, source), None))
+
     def make(callbacks: "Callbacks", _: Callable[[str, bytes], None]) -> "AhpSource":
         marks = AhpMarks(state / _AHP_MARKS, address.socket)
-        socket = Address(address.socket, latest(partial(read_token, source), None))
         return AhpSource(socket, callbacks, marks, named=named, on_telemetry=on_telemetry)
 
-    return Server(address.name, make, is_host=True)
+    def ask(callbacks: "Callbacks", empty: Path, sessions: frozenset[str]) -> "AhpSource":
+        return AhpSource(socket, callbacks, AhpMarks(empty, address.socket), named=sessions)
+
+    return Server(address.name, make, ask, is_host=True)
 
 
 KINDS: Final = (
@@ -102,7 +110,7 @@ KINDS: Final = (
         name="rpc",
         address=RpcAddress,
         sees="durable events and what passes, of the sessions of that server",
-        sees_not="session.usage_record while a session is loaded, and titles and branches",
+        sees_not="session.usage_record and model.* while a session is loaded, and titles and branches",
         serve=_rpc,
     ),
     SourceKind(

@@ -117,7 +117,7 @@ class LiveMetrics:
 
     def __init__(self, endpoints: list[OtlpEndpoint], instance: str, notice: Callable[[Notice], None]) -> None:
         self._endpoints = [(one, EndpointSums(one, None, notice)) for one in endpoints]
-        self._instance = instance
+        self._instance = f"{instance}/live"  # a resource of its own: the times of each grow by themselves
         self._notice = notice
         self._metering = LiveMetering()
         self._measured: list[Measurement] = []

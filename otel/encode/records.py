@@ -12,7 +12,18 @@ from typing import Final, TypeVar
 from otel import names
 from otel.encode.keyvalues import KeyValues, key_value
 from otel.encode.varint import INT64_MAX, INT64_MIN, UINT64_MAX, counted, utf8, varint
-from otel.model import Attributes, Exemplar, HistogramPoint, Link, LogRecord, Point, Span, SpanEvent, Temporality
+from otel.model import (
+    Attributes,
+    Exemplar,
+    HistogramPoint,
+    Link,
+    LogRecord,
+    Point,
+    Span,
+    SpanEvent,
+    Status,
+    Temporality,
+)
 from otel.names import Content, Instrument, Semconv
 
 _Key = TypeVar("_Key")
@@ -108,8 +119,18 @@ class Writer:
             written += b"".join(map(self._event, span.events))
         if span.links:
             written += b"".join(map(self._link, span.links))
-        written += _STATUS[span.status]
+        written += self._status(span)
         return b"\x12" + varint(len(written)) + written
+
+    def _status(self, span: Span) -> bytes:
+        """Return the status of a span; what failed is described as far as the content level allows."""
+        if span.status is not Status.ERROR or self._content < Content.METADATA:
+            return _STATUS[span.status]
+        said = span.failure if self._shows_bodies else None
+        told = said or span.attributes.get(names.ERROR_TYPE)
+        if not isinstance(told, str):
+            return _STATUS[span.status]
+        return counted(b"\x7a", counted(b"\x12", utf8(told)) + b"\x18\x02")
 
     def _event(self, event: SpanEvent) -> bytes:
         written = (
@@ -165,6 +186,14 @@ class Writer:
             parts.append(counted(b"\x2a", counted(b"\x0a", body)))
         written = b"".join(parts)
         return b"\x12" + varint(len(written)) + written
+
+
+def log_time_ns(record: bytes) -> int:
+    """Return the time of a log record that a `Writer` encoded."""
+    place = 1
+    while record[place] & 0x80:
+        place += 1
+    return int.from_bytes(record[place + 2 : place + 10], "little")
 
 
 @cache

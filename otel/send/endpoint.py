@@ -1,7 +1,9 @@
 """The address and transport of an OTLP endpoint."""
 
 import base64
+import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +16,7 @@ from otel.send.answer import NoAnswer, Signal
 if TYPE_CHECKING:
     import ssl
 
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
 _OURS: Final = frozenset(
@@ -42,6 +45,10 @@ class Endpoint:
     client_key_file: str | None = None
     headers: Callable[[], Mapping[str, str]] = field(default=dict, repr=False)
     user_agent: str = "session-exporter"
+    proxy: str | None = field(default=None, repr=False)
+    """The address of a proxy, which may hold a password."""
+    roots: str | None = None
+    """The file or directory of the certificates that clients with no default of their own trust."""
 
     def parts(self) -> SplitResult:
         """Return the parts of the address; raises EndpointError when it is not one of http or https."""
@@ -59,6 +66,11 @@ class Endpoint:
         parts = self.parts()
         path = f"{parts.path.rstrip('/')}/v1/{signal}" if self.append_path else parts.path or "/"
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, parts.query, ""))
+
+    def place(self, signal: Signal) -> str:
+        """Return where a signal is sent to, as people are told."""
+        parts = self.parts()
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if self.protocol == "grpc" else self.url(signal)
 
     def is_secure(self) -> bool:
         """Whether TLS is spoken there."""
@@ -87,10 +99,23 @@ class Endpoint:
         if file is None:
             return None
         try:
-            return Path(file).read_bytes()
+            with open(file, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as opened:
+                if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                    return opened.read()
+            reason = "it is not a regular file"
         except OSError as error:
             reason = error.strerror or type(error).__name__
         raise EndpointError(f"{setting} cannot be read: {reason}")
+
+    def trusted(self) -> bytes | None:
+        """Return the certificates (PEM) that are trusted, None for those that the client brings."""
+        if self.certificate_file is not None or self.roots is None:
+            return self.read("certificate_file")
+        path = Path(self.roots)
+        # OpenSSL finds certificates by names that end in a number; the same may be there under its own name as well.
+        named = (one for one in path.iterdir() if one.suffix in (".pem", ".crt") or one.suffix[1:].isdigit())
+        files = sorted({one.resolve() for one in named}) if path.is_dir() else (path,)
+        return b"\n".join(one.read_bytes() for one in files if one.is_file())
 
     def ssl_context(self, default: "Callable[[], ssl.SSLContext] | None" = None) -> "ssl.SSLContext":
         """Return how TLS is spoken; `default` makes what trusts the usual authorities. Raises EndpointError."""

@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from otel.send.answer import Answer, NoAnswer, Signal, read_answer, readable, retry_delay
-from otel.send.endpoint import Endpoint
+from otel.send.endpoint import Endpoint, EndpointError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,6 @@ _LOCAL: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 _TOO_LARGE: Final = re.compile(r"larger than max|exceeds maximum|too large", re.IGNORECASE)
 _PORTS: Final = {"http": 4317, "https": 443}
 OPTIONS: Final = (
-    ("grpc.enable_http_proxy", 0),  # nothing of the environment
     ("grpc.enable_retries", 0),  # the caller retries
     ("grpc.service_config_disable_resolution", 1),
     ("grpc.max_receive_message_length", 1 << 20),
@@ -43,7 +42,7 @@ class GrpcSender:
 
         self._endpoint = endpoint
         self._error = grpc.RpcError
-        options = (*OPTIONS, ("grpc.primary_user_agent", endpoint.user_agent))
+        options = (*OPTIONS, ("grpc.primary_user_agent", endpoint.user_agent), *proxied(endpoint))
         compression = grpc.Compression.Gzip if endpoint.gzip else grpc.Compression.NoCompression
         target = target_of(endpoint)
         if endpoint.is_secure():
@@ -74,6 +73,15 @@ class GrpcSender:
         self._channel.close()
 
 
+def proxied(endpoint: Endpoint) -> tuple[tuple[str, int | str], ...]:
+    """Return the options that name the proxy of the endpoint, and nothing of the environment."""
+    if endpoint.proxy is None:
+        return (("grpc.enable_http_proxy", 0),)
+    if not endpoint.proxy.startswith("http://"):
+        raise EndpointError("gRPC needs a proxy whose address begins with http://")
+    return (("grpc.http_proxy", endpoint.proxy),)
+
+
 def _metadata(headers: dict[str, str]) -> "tuple[tuple[str, str | bytes], ...]":
     return tuple(
         (name, value.encode() if name.endswith("-bin") else value)
@@ -94,7 +102,7 @@ def credentials_of(grpc: Any, endpoint: Endpoint) -> Any:
     # Python's TLS reads them first: gRPC accepts any bytes and later only reports that it cannot connect.
     endpoint.ssl_context()
     return grpc.ssl_channel_credentials(
-        root_certificates=endpoint.read("certificate_file"),
+        root_certificates=endpoint.trusted(),
         private_key=endpoint.read("client_key_file"),
         certificate_chain=endpoint.read("client_certificate_file"),
     )

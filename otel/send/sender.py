@@ -1,4 +1,4 @@
-"""Sends OTLP requests and returns the responses: one request, one response, no retries."""
+"""Sends OTLP requests and returns the responses. The only retry is without compression, where that is refused."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -69,12 +69,22 @@ class HttpSender:
     def __init__(self, endpoint: Endpoint, client: OtlpHttpClient) -> None:
         self._endpoint = endpoint
         self._client = client
+        self._plain: set[Signal] = set()
 
     def send(self, signal: Signal, body: bytes) -> Answer:
+        compress = self._endpoint.gzip and signal not in self._plain
+        answer = self._post(signal, body, compress=compress)
+        if compress and answer.status == 415:
+            answer = self._post(signal, body, compress=False)
+            if answer.status != 415:
+                self._plain.add(signal)
+        return answer
+
+    def _post(self, signal: Signal, body: bytes, *, compress: bool) -> Answer:
         headers = self._endpoint.headers_now()
         secrets = tuple(headers.values())
         headers = {"user-agent": self._endpoint.user_agent} | headers | {"content-type": "application/x-protobuf"}
-        if self._endpoint.gzip:
+        if compress:
             headers["content-encoding"] = "gzip"
             body = gzip.compress(body, 1, mtime=0)
         parts = urlsplit(self._endpoint.url(signal))

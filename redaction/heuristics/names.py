@@ -18,6 +18,8 @@ class Demand(IntEnum):
     KEY = 3
     SECRET = 4
     PASSWORD = 5
+    CERTAIN = 6
+    """The place proves that a password is there; see `certain`."""
 
 
 PASSWORDS = re.compile(

@@ -19,6 +19,7 @@ _DUMMY_OR_QUALITY_RUN: Final = re.compile(
     "(?:" + "|".join(word for word in DUMMIES | _QUALITIES if len(word) > 2) + ")+"
 )
 _NOISE_SYMBOLS_MIN: Final = 7
+_NOISE_LENGTH_MIN: Final = 11
 _NOISE_WORDS_SHARE_MAX: Final = 0.2
 DIFFERENT_MIN: Final = 5
 SEQUENCE_SHARE: Final = 0.6
@@ -37,10 +38,13 @@ _DOCUMENTED: Final = word_list("documented")
 
 def is_placeholder(value: str) -> bool:
     """Whether the value is written in place of another one."""
-    if _PLACEHOLDER.search(value.lower()):
-        return True
+    return _PLACEHOLDER.search(value.lower()) is not None or is_reference(value)
+
+
+def is_reference(value: str) -> bool:
+    """Whether the value is a variable, a template, a reference or a pattern."""
     if value.isalnum():
-        return False  # all other forms have symbols
+        return False  # all forms have symbols
     if _TEMPLATE.search(value) or _VARIABLE.fullmatch(value):
         return True
     if _CONVERSION.search(value):
@@ -52,7 +56,7 @@ def _is_noise(value: str) -> bool:
     """Whether the value has so many symbols and so few words that it is random."""
     symbols = {character for character in value if not character.isalnum()}
     return (
-        len(symbols) >= _NOISE_SYMBOLS_MIN
+        (len(symbols) >= _NOISE_SYMBOLS_MIN or sum(map(str.isalnum, value)) >= _NOISE_LENGTH_MIN)
         and " " not in symbols
         and all(any(map(kind, value)) for kind in (str.isdigit, str.islower, str.isupper))
         and share_of_words(value) < _NOISE_WORDS_SHARE_MAX

@@ -8,6 +8,7 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from redaction.heuristics.certain import SENTENCE, is_certain
 from redaction.heuristics.names import Demand
 from redaction.heuristics.placeholders import (
     DUMMIES,
@@ -37,6 +38,10 @@ WORDS_SHARE_MAX = {Demand.WEAK: 0.42, Demand.TOKEN: 0.5, Demand.KEY: 0.62, Deman
 LETTERS_ONLY_MIN = {Demand.WEAK: 24, Demand.TOKEN: 16, Demand.KEY: 12, Demand.SECRET: 12, Demand.PASSWORD: 12}
 SCATTERED_MIN = 3  # runs of digits; no name has as many
 SCATTERED_SHARE_MAX = 0.8
+# Among so many random letters some form words by chance; no name of so many is as broken.
+LONG_LENGTH_MIN = 32
+LONG_SHARE_MAX = 0.6
+LONG_SEGMENT_LENGTH_MAX = 5
 MIXED_LENGTH_MIN = 8  # letters only, whose case changes more often than in any name
 
 LABEL_ENDS = re.compile(r"[-_.:/]")
@@ -49,6 +54,7 @@ PATH = re.compile(r"(?:~|\.{1,2})?/.*|(?:\w+:)?[\w.-]+(?:/[\w.-]+)+/?")
 NAME = re.compile(r"\w+")
 CHAIN = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.|!\.|[?!](?![\w?!]))\w*)*")
 CODE = re.compile(r"[&*!+~-]{0,2}[A-Za-z_$][\w$]*(?:(?:\.|->|::|\?\.|!\.|!(?!\w))[A-Za-z_$]?\w*)*[(\[{<?].*", re.DOTALL)
+COMPILED = re.compile(r"[A-Za-z_]\w*\$\w*(?:\.\w+)+")  # a member of a variable that a compiler named
 BRACKETED = "([{<"
 MEMBER = re.compile(
     r"(?:self|this|cls|os|process|env|config|settings|props|params|request|req|args|options|opts|ctx|context|data|app"
@@ -140,6 +146,8 @@ def _is_code(value: str, share: float, placement: Placement) -> bool:
         return True
     if MEMBER.match(value) or (CALLED.match(value) and (value.endswith("(") or "_" in value)):
         return True
+    if COMPILED.fullmatch(value):
+        return True
     if CHAIN.fullmatch(value):
         return share >= (0.62 if NAME.fullmatch(value) else 0.4)
     return share >= 0.4 and CODE.match(value) is not None
@@ -158,8 +166,12 @@ def _is_phrase_secret(value: str) -> bool:
         return False
     if EXPRESSION.search(value):
         return False
-    words = sum(is_word(part.strip(".,:;!?'\"()")) or (len(part) < 3 and part.isalpha()) for part in parts)
+    words = sum(_is_word_of_phrase(part.strip(".,:;!?'\"()")) for part in parts)
     return words * 3 < len(parts) and any(character.isdigit() for character in value)
+
+
+def _is_word_of_phrase(part: str) -> bool:
+    return is_word(part) or (part.isalpha() and (len(part) < 3 or not part.isascii()))
 
 
 def _is_label(value: str) -> bool:
@@ -214,6 +226,8 @@ def _looks_random(value: str, demand: Demand, share: float) -> bool:
         return False
     if share <= WORDS_SHARE_MAX[demand]:
         return True
+    if len(value) >= LONG_LENGTH_MIN and share < LONG_SHARE_MAX and value.isalnum():
+        return len(segments(value)) * LONG_SEGMENT_LENGTH_MAX > len(value)
     if demand >= Demand.KEY and share < SCATTERED_SHARE_MAX and len(DIGITS.findall(value)) >= SCATTERED_MIN:
         return value.isalnum()
     if demand < Demand.SECRET or any(noun in value.lower() for noun in NOUNS):
@@ -231,6 +245,8 @@ def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTE
     """Whether the decoded value is to be masked, by what its name demands and by its placement in the text."""
     if len(value) > PHRASE_LENGTH_MAX and " " in value:
         return False
+    if demand == Demand.CERTAIN:
+        return is_certain(value, quoted=placement is Placement.QUOTED)
     if demand == Demand.NONE or not LENGTH_MIN[demand] <= len(value) <= LENGTH_MAX or UNPRINTABLE.search(value):
         return False
     if is_placeholder(value):
@@ -245,6 +261,8 @@ def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTE
         return True
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)
+    if SENTENCE.search(value):
+        return False
     share = share_of_words(value)
     if _has_other_form(value, demand, share) or _is_code(value, share, placement):
         return False

@@ -7,7 +7,7 @@ padding of base64.
 import re
 from typing import Final
 
-from redaction.heuristics.names import Demand
+from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.secrecy import Placement, is_secret
 from redaction.heuristics.words import is_scrambled_member, segments, share_of_words
 from redaction.text.escapes import opening_quote, unescaped
@@ -50,7 +50,12 @@ def in_marker(line: bytes, at: int) -> bool:
 def is_value(raw: bytes, demand: Demand, placement: Placement = Placement.QUOTED) -> bool:
     """Whether the raw value is a secret, by what its name demands and by its placement in the text."""
     text = unescaped(raw[: 2 * EXAMINED_LENGTH_MAX])[:EXAMINED_LENGTH_MAX]
-    return is_secret(text, demand, placement) or (demand >= Demand.KEY and _is_scrambled(text))
+    if is_secret(text, demand, placement):
+        return True
+    if not Demand.KEY <= demand < Demand.CERTAIN or not _is_scrambled(text):
+        return False
+    # A member of an object with a short name, as minified code has it.
+    return placement is Placement.QUOTED or demand_of(text.rpartition(".")[2].encode()) < Demand.TOKEN
 
 
 def _is_scrambled(text: str) -> bool:
@@ -78,12 +83,15 @@ def looks_random(part: bytes) -> bool:
 
 
 # Most values are one of these: a call or a member, if there is no quote, or words.
-_CODE = re.compile(rb"[A-Za-z_$][\w$]+(?:\.[A-Za-z_]\w*)*[(\[]|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])")
+_CODE = re.compile(
+    rb"[A-Za-z_$][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*[(\[]|[A-Za-z_$]\((?=\(|function\b)|![01](?=[;,)}])|-\["
+    rb"|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])"
+)
 _WORD = rb"(?:[A-Z][a-z]{1,11}+|[a-z]{1,12}+)"  # matches in one way only, or a flood of words would take long
 _WORDS_OF_LETTERS = _WORD + rb"(?:(?:[ :.,_-]{1,2}|[!?] )" + _WORD + rb"){0,8}[ :.,!?=]{0,3}"
 _WORDS = re.compile(_WORDS_OF_LETTERS + rb"(?=[\s\"'`\\,;)}\]<])")
 _QUOTED_WORDS = re.compile(_WORDS_OF_LETTERS + rb"(?=[\"'`\\])")
-_CALLS = (b"(", b"[")
+_CALLS = (b"(", b"[", b"!0", b"!1")
 _MAY_QUOTE = frozenset(b"\"'`\\")
 # Before a name: says that the digest of a file with this name follows.
 _DIGESTS = (

@@ -4,18 +4,21 @@ The first reading is cheap, and for nearly every line the only one. A rule with 
 which is in every line that concerns it; only around triggers a line is read a second time.
 
 Prose and programs speak of passwords and keys far more often than they hold one, so a trigger that is a name without a
-value is dismissed: at the end of its line, unless a word such as `value` follows below, and as a quoted subscript.
+value is dismissed: at the end of its line, unless a word such as `value` follows below or it is the last head of
+several columns, and as a quoted subscript.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from redaction.prefilter.gate import EngineName, Hit, PatternGate, best_engine, make_gate
-from redaction.rules.rule import AROUND, OPENED_REACH, Family, Reach, Rule
+from redaction.rules.rule import AROUND, OPENED_REACH, VALUES_REACH, Family, Reach, Rule
 
 Owner: TypeAlias = Rule | Family
 _NOBODY: Final[tuple[Owner, ...]] = ()
@@ -25,8 +28,12 @@ _BELOW_LENGTH: Final = 200
 VALUE_WORDS: Final = (b"val", b"default", b"content", b"string")
 _SUBSCRIPT: Final = re.compile(rb"\[\\{0,15}[\"'][\w.\-]{1,60}\\{0,15}[\"']\]")
 _SUBSCRIPT_LENGTH: Final = 80
+# A name behind the mark between two columns.
+_LAST_HEAD: Final = re.compile(rb"(?:[,;|\t]|\\t|\xe2\x94\x82)[ \"`*\\]{0,9}[\w.\-]{3,60}[ \"`*]{0,9}\\{1,15}[nr]\Z")
+_HEAD_LENGTH: Final = 96
 _BACKSLASH: Final = 0x5C
 _NEWLINES: Final = frozenset(b"nr")
+_END: Final = itemgetter(1)
 _QUOTES: Final = frozenset(b"\"'")
 
 
@@ -53,10 +60,35 @@ class _SecondReading:
                 yield number + self.offset, start + to
 
 
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Reads what is behind names that are words of every text, and keeps the names that a value may follow."""
+
+    gate: PatternGate
+
+    def followed(self, data: bytes, names: list[Hit]) -> Iterator[Hit]:
+        """The names among these hits behind which there is a value."""
+        names.sort(key=_END)
+        at, count = 0, len(names)
+        while at < count:
+            start = names[at][1]
+            end, last = start + VALUES_REACH, at + 1
+            while last < count and names[last][1] <= end:
+                end = names[last][1] + VALUES_REACH
+                last += 1
+            ends = sorted([start + to for _, to in self.gate.hits(data[start:end])])
+            if ends:
+                for name in names[at:last]:
+                    value = bisect_right(ends, name[1])
+                    if value < len(ends) and ends[value] <= name[1] + VALUES_REACH:
+                        yield name
+            at = last
+
+
 class Prefilter:
     """The gates of all rules, compiled; one per thread."""
 
-    __slots__ = ("_first", "_first_trigger", "_second_readings", "owners")
+    __slots__ = ("_first", "_first_name", "_first_trigger", "_second_readings", "_values", "owners")
 
     def __init__(
         self,
@@ -69,13 +101,24 @@ class Prefilter:
         """`own` are expressions without an owner; their hits have the numbers from 0 on."""
         engine = engine or best_engine()
         first: dict[str, list[Owner]] = {gate: [] for gate in own}
+        names: dict[str, list[Owner]] = {}
+        values: dict[str, None] = {}
         second: dict[Reach, list[Owner]] = {}
         for rule in rules:
             # Only Hyperscan is fast with open counts.
             if rule.when and (engine == "hyperscan" or rule.reach != OPENED_REACH):
                 second.setdefault(rule.reach, []).append(rule)
+            elif isinstance(rule, Family) and rule.values:
+                _own(names, rule)
+                values |= dict.fromkeys(rule.values)
             else:
                 _own(first, rule)
+        for gate in names.keys() & first.keys():
+            first[gate] += names.pop(gate)
+        self._first_name = len(first)
+        first |= names
+        compiled = make_gate([gate.encode() for gate in values], cache_dir=cache_dir, engine=engine) if values else None
+        self._values = _Values(compiled) if compiled is not None else None
         numbers = {gate: number for number, gate in enumerate(first)}
         self._first_trigger = len(numbers)
         for gate in (gate for rules_of_one in second.values() for rule in rules_of_one for gate in rule.when):
@@ -83,21 +126,34 @@ class Prefilter:
         self.owners = [tuple(owners) for owners in first.values()] + [_NOBODY] * (len(numbers) - len(first))
         """The rules that a hit belongs to, by its number."""
         self._first = make_gate([gate.encode() for gate in numbers], cache_dir=cache_dir, engine=engine)
-        readings: list[_SecondReading] = []
-        for reach, again in second.items():
-            gates: dict[str, list[Owner]] = {}
-            for rule in again:
-                _own(gates, rule)
-            compiled = make_gate([gate.encode() for gate in gates], cache_dir=cache_dir, engine=engine)
-            triggers = frozenset(numbers[trigger] for rule in again for trigger in rule.when)
-            readings.append(_SecondReading(compiled, triggers, reach, len(self.owners)))
-            self.owners += map(tuple, gates.values())
-        self._second_readings = tuple(readings)
+        self._second_readings = tuple(
+            self._again(reach, again, numbers, cache_dir, engine) for reach, again in second.items()
+        )
+
+    def _again(
+        self,
+        reach: Reach,
+        rules: Sequence[Owner],
+        numbers: Mapping[str, int],
+        cache_dir: Path | None,
+        engine: EngineName,
+    ) -> _SecondReading:
+        """The second reading for rules with this reach, whose gates get the next numbers."""
+        gates: dict[str, list[Owner]] = {}
+        for rule in rules:
+            _own(gates, rule)
+        compiled = make_gate([gate.encode() for gate in gates], cache_dir=cache_dir, engine=engine)
+        triggers = frozenset(numbers[trigger] for rule in rules for trigger in rule.when)
+        reading = _SecondReading(compiled, triggers, reach, len(self.owners))
+        self.owners += map(tuple, gates.values())
+        return reading
 
     def for_thread(self) -> "Prefilter":
         """The same for any one other thread; nothing is compiled again."""
         other = copy(self)
         other._first = self._first.for_thread()
+        if self._values is not None:
+            other._values = _Values(self._values.gate.for_thread())
         other._second_readings = tuple(
             replace(reading, gate=reading.gate.for_thread()) for reading in self._second_readings
         )
@@ -108,11 +164,16 @@ class Prefilter:
         hits = self._first.hits(data)
         if not hits:
             return hits
-        first_trigger = self._first_trigger
-        found = [hit for hit in hits if hit[0] < first_trigger]
+        first_name = self._first_name
+        found = [hit for hit in hits if hit[0] < first_name]
         if len(found) < len(hits):
             for reading in self._second_readings:
                 found += reading.hits(data, hits)
+            if self._values is not None:
+                first_trigger = self._first_trigger
+                names = [hit for hit in hits if first_name <= hit[0] < first_trigger]
+                if names:
+                    found += self._values.followed(data, names)
         return found
 
 
@@ -147,9 +208,12 @@ def has_no_value(data: bytes, to: int) -> bool:
 
 
 def _has_nothing_below(data: bytes, start: int) -> bool:
-    """Whether none of the words that introduce a value is near below."""
+    """Whether none of the words that introduce a value is near below, nor a column of which this name is the head."""
     below = data[start : start + _BELOW_LENGTH].lower()
-    return not any(word in below for word in VALUE_WORDS)
+    if any(word in below for word in VALUE_WORDS):
+        return False
+    first = below.lstrip(b"\\")[1:2] if data[start - 1 : start] == b"r" and below[:1] == b"\\" else below[:1]
+    return first in (b'"', b"\\", b"") or _LAST_HEAD.search(data, max(0, start - _HEAD_LENGTH), start) is None
 
 
 def _is_subscript(data: bytes, to: int) -> bool:

@@ -5,13 +5,19 @@ A failed check makes a finding less sure; if the format says that the check must
 
 import base64
 import binascii
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from redaction.heuristics.words import share_of_words
+
 _BASE62: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+BASE58: Final = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _CHECKSUM_LENGTH: Final = 6
+_CHECKED_LENGTH: Final = 36  # of the part after `ghp_`, with its checksum
+_NAME_WORDS_SHARE_MIN: Final = 0.6
 _ORDINARY: Final = bytes.maketrans(b"-_", b"+/")  # from base64 for URLs
 
 
@@ -25,9 +31,23 @@ def base62_crc32(data: bytes) -> bytes:
     return bytes(reversed(digits))
 
 
+def base58_checked(body: bytes) -> bytes:
+    """The bytes and their checksum to base 58, as Bitcoin writes keys."""
+    number = int.from_bytes(body + hashlib.sha256(hashlib.sha256(body).digest()).digest()[:4], "big")
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, len(BASE58))
+        digits.append(BASE58[digit])
+    return bytes(reversed(digits))
+
+
 def ends_with_crc32(token: bytes) -> bool:
-    """Whether the part after the last underscore ends with its own checksum."""
+    """Whether the part after the last underscore ends with its own checksum, or does so before text that adjoins it."""
     body = token.rpartition(b"_")[2]
+    return _is_checked(body) or (len(body) > _CHECKED_LENGTH and _is_checked(body[:_CHECKED_LENGTH]))
+
+
+def _is_checked(body: bytes) -> bool:
     return base62_crc32(body[:-_CHECKSUM_LENGTH]) == body[-_CHECKSUM_LENGTH:]
 
 
@@ -67,11 +87,18 @@ def passes_luhn(number: bytes) -> bool:
     return len(digits) > 1 and (sum(odd) + sum(sum(divmod(2 * digit, 10)) for digit in even)) % 10 == 0
 
 
+def is_no_name(token: bytes) -> bool:
+    """Whether the part after the last dot has a digit, or its letters are no words."""
+    body = token.rpartition(b".")[2].decode("latin-1")
+    return any(map(str.isdigit, body)) or share_of_words(body) < _NAME_WORDS_SHARE_MIN
+
+
 CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
     "crc32": ends_with_crc32,
     "base64": is_base64,
     "jwt": is_web_token,
     "luhn": passes_luhn,
+    "no-name": is_no_name,
 }
 """The checks that formats can name."""
 

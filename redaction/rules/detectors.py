@@ -1,18 +1,18 @@
 """Rules from the regex detectors of detect-secrets, so that everything that these find is masked.
 
-Only their compiled patterns are used, with spans of our own. Nothing that analyses, verifies or connects is called, nor
-is `secret_value`, which for some detectors is only a prefix of the secret. Importing a detector imports `requests`,
-so this happens when a line first passes one of the gates.
+Only their patterns are used, with spans of our own. Nothing that analyses, verifies or connects is called, nor is
+`secret_value`, which for some detectors is only a prefix of the secret. Importing one imports `requests`, so that
+happens only where no cache has the patterns, and never while a line is read.
 """
 
 import importlib
 import importlib.util
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -35,14 +35,20 @@ _ASSIGNED: Final = r"""(?i:key|pw|pwd|pass|password|token)["'\\\]]*[ =:>]+["'\\]
 # The extent of a value whose first twenty-four characters end at the gate.
 _VALUE_BEFORE: Final = 25
 _VALUE_AFTER: Final = 72
+_NAME_BEFORE: Final = 80
 _PREFIX: Final = re.compile(rb"[a-zA-Z]{2,12}(?:_[a-z]{3,8}_|[_-])|SG\.")
 _RANDOM_MIN: Final = 20
 _WORDS_SHARE_MAX: Final = 0.5
+# Their tokens have little form, so that names of classes match.
+_WORDLESS: Final = frozenset(("telegram_token", "artifactory"))
 # Three unbounded runs of spaces in a row take cubic time; the second form matches the same in linear time.
 _THEIR_SPACING: Final = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
 _LINEAR: Final = r"(?:(?: *+)(?:=>|:=|::|=|:)(?: *+)| ++)"
 _DELIMITERS: Final = b" \t\r\n\v\f\"'=:"
 _REST: Final = re.compile(rb"[A-Za-z0-9_-]*+")
+
+# The source and the flags of each pattern, by the name of its detector.
+Patterns: TypeAlias = Mapping[str, tuple[tuple[str, int], ...]]
 
 
 class _Detector(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -56,6 +62,8 @@ class _Detector(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     gates: tuple[str, ...] = ()
     hint: str = ""
     """Every text that it finds contains a match."""
+    name_hint: str = ""
+    """The name that a value is assigned to, or the host, contains a match."""
     when: tuple[str, ...] = ()
     """The triggers, if the gates begin with counts that would be costly in every line."""
     is_whole_word: bool = False
@@ -70,15 +78,29 @@ _TABLE: Final = msgspec.toml.decode(
 _DETECTORS: Final = {detector.name: detector for detector in _TABLE["detector"]}
 
 
-def detector_rules() -> tuple[Rule, ...]:
-    """A rule for each regex detector of the installed detect-secrets."""
+def their_patterns() -> Patterns:
+    """The patterns of all detectors of the installed detect-secrets; imports it."""
+    return {
+        name: tuple((pattern.pattern, pattern.flags) for detector in _detectors(name) for pattern in detector.denylist)
+        for name in _DETECTORS
+    }
+
+
+def their_version() -> bytes:
+    """What changes with the installed detect-secrets, without importing it."""
+    found = importlib.util.find_spec("detect_secrets")
+    return Path(found.origin).with_name("__version__.py").read_bytes() if found and found.origin else b""
+
+
+def detector_rules(patterns: Patterns) -> tuple[Rule, ...]:
+    """A rule for each regex detector of detect-secrets, whose patterns these are."""
     return tuple(
         Rule(
             f"detect-secrets.{detector.name.replace('_', '-')}",
             "detect-secrets",
             f"its detector {detector.name}",
             (_ASSIGNED, *detector.gates) if detector.is_assigned else detector.gates,
-            _extractor(detector),
+            _extractor(detector, patterns[detector.name]),
             "medium",
             when=detector.when,
         )
@@ -98,7 +120,7 @@ def plugin_rules(files: Iterable[Path]) -> Iterator[Rule]:
             spec.loader.exec_module(module)
         except Exception as error:
             raise RuleError(file.name, "", f"cannot be loaded: {type(error).__name__}: {error}") from error
-        for detector in _detectors_of(module, _base()):
+        for detector in _detectors_of(module):
             patterns = tuple(pattern for pattern in detector.denylist)
             for pattern in patterns:
                 yield _plugin_rule(file, detector, pattern)
@@ -106,7 +128,7 @@ def plugin_rules(files: Iterable[Path]) -> Iterator[Rule]:
 
 def _plugin_rule(file: Path, detector: Any, pattern: re.Pattern[str]) -> Rule:
     name = re.sub(r"[^a-z0-9]+", "-", str(detector.secret_type).lower()).strip("-")[:30]
-    linear = _linear(pattern)
+    linear = _linear(pattern.pattern, pattern.flags)
 
     def extract(line: bytes, to: int) -> Extraction:
         return _extract_around(line, to, (linear,), in_group=bool(linear.groups))
@@ -120,31 +142,34 @@ def _base() -> Any:
     return importlib.import_module("detect_secrets.plugins.base").RegexBasedDetector
 
 
-@cache
-def _patterns(name: str) -> tuple[re.Pattern[bytes], ...]:
-    module = importlib.import_module(f"detect_secrets.plugins.{name}")
-    return tuple(_linear(pattern) for detector in _detectors_of(module, _base()) for pattern in detector.denylist)
+def _detectors(name: str) -> Iterator[Any]:
+    return _detectors_of(importlib.import_module(f"detect_secrets.plugins.{name}"))
 
 
-def _detectors_of(module: Any, base: Any) -> Iterator[Any]:
+def _detectors_of(module: Any) -> Iterator[Any]:
+    base = _base()
     for detector in vars(module).values():
         if isinstance(detector, type) and issubclass(detector, base) and not inspect.isabstract(detector):
             yield detector
 
 
-def _linear(pattern: re.Pattern[str]) -> re.Pattern[bytes]:
-    source = pattern.pattern.replace(_THEIR_SPACING, _LINEAR)
-    return re.compile(source.encode(), pattern.flags & ~re.UNICODE)
+@cache
+def _linear(pattern: str, flags: int) -> re.Pattern[bytes]:
+    return re.compile(pattern.replace(_THEIR_SPACING, _LINEAR).encode(), flags & ~re.UNICODE)
 
 
-def _extractor(detector: _Detector) -> Extract:
+def _extractor(detector: _Detector, patterns: Iterable[tuple[str, int]]) -> Extract:
     name = detector.name
-    hint = re.compile(detector.hint.encode()) if detector.hint else None
+    hint, name_hint = (re.compile(one.encode()) for one in (detector.hint, detector.name_hint))
 
     def extract(line: bytes, to: int) -> Extraction:
-        if hint is not None and hint.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None:
+        if (
+            name_hint.search(line, max(0, to - _NAME_BEFORE), to) is None
+            or hint.search(line, max(0, to - _VALUE_BEFORE), to + _VALUE_AFTER) is None
+        ):
             return (), to
-        spans, seen = _extract_around(line, to, _patterns(name), in_group=detector.in_group)
+        linear = [_linear(*pattern) for pattern in patterns]
+        spans, seen = _extract_around(line, to, linear, in_group=detector.in_group)
         return [span for span in spans if is_credible(name, line, *span)], seen
 
     return extract
@@ -162,7 +187,7 @@ def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
     text = value[prefix.end() if prefix else 0 :].decode("latin-1")
     if len(text) >= _RANDOM_MIN and name != "twilio" and is_monotonous(text):
         return False
-    if name == "telegram_token" and share_of_words(text) > _WORDS_SHARE_MAX:
+    if name in _WORDLESS and share_of_words(text) > _WORDS_SHARE_MAX:
         return False
     return not is_sequence_of_bases(text)
 

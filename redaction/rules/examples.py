@@ -9,7 +9,7 @@ import re
 from base64 import urlsafe_b64encode
 from typing import Final
 
-from redaction.rules.checks import base62_crc32
+from redaction.rules.checks import base58_checked, base62_crc32
 
 _DIGITS: Final = "0123456789"
 _LOWER: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -77,6 +77,8 @@ def expanded(template: str, seed: str = "") -> str:
             text += _web_token(source)
         elif kind == "uuid":
             text += _uuid(source)
+        elif kind == "wif":
+            text += base58_checked(bytes((128, *(source.below(256) for _ in range(32)), 1))).decode()
         elif kind == "crc32":
             tail = _TOKEN_TAIL.search(text)
             text += base62_crc32((tail.group() if tail else "").encode()).decode()

@@ -14,7 +14,7 @@ from redaction.heuristics.values import cut_end, looks_random
 from redaction.heuristics.words import share_of_words, word_list
 from redaction.rules.context.assignments import ASSIGNMENT_GATES
 from redaction.rules.rule import Family, Rule, RuleSpan, with_open_counts
-from redaction.rules.shape import CUT_RANDOM, Shape
+from redaction.rules.shape import CUT_RANDOM, RUN_MIN, Shape
 from redaction.rules.token_reader import TokenReader
 
 _NAMES_CACHED: Final = 2048
@@ -30,6 +30,17 @@ _FOUND_BY_ASSIGNMENT: Final = re.compile(
 _KEY_NAME_END: Final = re.compile(r"(?:^| )(?:key|api|access|auth|pat|app|master|read|write|pass)$")
 _HEAD: Final = 120
 _NAME_MAX: Final = 48
+# What a value has, and words and names in code seldom: a run with a digit, or letters of changing case.
+_IN_RUN: Final = r"[\w+/.%~!@#$^&*\-]"
+_IN_RUN_NO_DIGIT: Final = r"[A-Za-z_+/.%~!@#$^&*\-]"
+_VALUES: Final = (
+    # Each matches once in a run. What is counted is written out, which Hyperscan reads three times as fast.
+    f"[^{_IN_RUN[1:]}(?:"
+    + "|".join(_IN_RUN_NO_DIGIT * at + "[0-9]" + _IN_RUN * (RUN_MIN - 1 - at) for at in range(RUN_MIN))
+    + ")",
+    f"[^{_IN_RUN[1:]}{_IN_RUN_NO_DIGIT * RUN_MIN}{_IN_RUN_NO_DIGIT}*[0-9]",
+    "[a-z][A-Z](?:[a-z]{1,2}|[a-z][A-Z][a-z]|[A-Z]{1,6}[a-z]{1,3})[A-Z]",
+)
 _MORE_MAX: Final = 20
 # Backwards from a value: its quote, the operator, the quote of the name, the name.
 _ASSIGNED_NAME: Final = re.compile(
@@ -186,6 +197,11 @@ def _owners(name: bytes, by_name: Mapping[bytes, Sequence[Member]], name_starts:
             yield from by_name.get(rest[:end], ())
 
 
+def _longest(found: Iterable[Sequence[RuleSpan]]) -> Sequence[RuleSpan]:
+    """What reaches farthest: a format of letters and digits may fit the beginning of one with other characters."""
+    return max((spans for spans in found if spans), key=lambda spans: spans[-1][1], default=())
+
+
 def _assigned(gate: str, length: int, rules: tuple[Rule, ...], owners: Callable[[bytes], Sequence[Member]]) -> Family:
     """A family whose gate ends `length` bytes into a value that is assigned to the name of a secret."""
 
@@ -197,11 +213,8 @@ def _assigned(gate: str, length: int, rules: tuple[Rule, ...], owners: Callable[
         name = assigned[1][::-1]
         before = start - assigned.end(1) - 1
         escape = _ESCAPES.get(line[before : before + 1], 0)
-        for member in owners(name[escape:]):
-            spans = member.of(line, start)
-            if spans:
-                return spans, spans[-1][1]
-        return (), to
+        spans = _longest(member.of(line, start) for member in owners(name[escape:]))
+        return (spans, spans[-1][1]) if spans else ((), to)
 
     return with_open_counts(Family(rules, (gate,), extract))
 
@@ -215,10 +228,9 @@ def _family(gate: str, members: Sequence[Member]) -> Family:
             return (), to
         start = follows.end()
         name = line[max(0, to - _NAME_MAX) : follows.start("join")]
-        for member in members:
-            spans = member.of(line, start)
-            if spans and member.is_named(name):
-                return spans, spans[-1][1]
+        spans = _longest(found for member in members if (found := member.of(line, start)) and member.is_named(name))
+        if spans:
+            return spans, spans[-1][1]
         end = cut_end(line, start)
         if end - start < CUT_RANDOM or not looks_random(line[start:end]):
             return (), to
@@ -228,4 +240,5 @@ def _family(gate: str, members: Sequence[Member]) -> Family:
                 return spans, end
         return (), to
 
-    return Family(tuple(member.rule for member in members), (gate,), extract)
+    is_seen = all(member.shape.has_run for member in members)
+    return Family(tuple(member.rule for member in members), (gate,), extract, values=_VALUES if is_seen else ())

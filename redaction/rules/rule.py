@@ -22,6 +22,8 @@ Reach: TypeAlias = tuple[int, int]
 AROUND: Final[Reach] = (160, 400)
 # Of gates that are searched with open counts first: no match of one is longer.
 OPENED_REACH: Final[Reach] = (256, 0)
+# How far behind the name of a format its value may be.
+VALUES_REACH: Final = 240
 _COUNT: Final = re.compile(r"\{([01]),\d+\}")
 
 
@@ -115,6 +117,9 @@ class Family:
     extract: Callable[[bytes, int], tuple[Sequence[RuleSpan], int]]
     when: tuple[str, ...] = ()
     reach: Reach = AROUND
+    values: tuple[str, ...] = ()
+    """If there are any, a match of a gate counts only with a match of one of these in the `VALUES_REACH` bytes behind
+    it."""
 
 
 _Owner = TypeVar("_Owner", Rule, Family)

@@ -18,6 +18,14 @@ UNBOUNDED: Final = 1 << 20
 CUT_RANDOM: Final = 12
 CUT_TELLING: Final = 4  # a character that is no letter or digit counts twice
 CUT_SHORT_MAX: Final = 4
+# The characters of a run that says by its length that it is a value. Operators and quotes, which join a value to its
+# name, have others.
+RUN_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "_+/.%~!@#$^&*-")
+RUN_MIN: Final = 12
+# So many digits are to be expected in a run, at least; letters of both cases are no word without a digit either.
+_DIGITS: Final = frozenset(string.digits)
+_DIGITS_MIN: Final = 4.0
+_DIGITS_OF_BOTH_CASES_MIN: Final = 2.0
 # This much of the run at its end is enough for a gate; longer counts cost Hyperscan many times more.
 GATE_RUN_MAX: Final = 14
 
@@ -43,6 +51,8 @@ class Shape:
     """The pattern up to where it is certain, to find a token that was cut off; None if it never is."""
     reach: int
     """The length of the longest match of `cut` or, without it, of `gate`."""
+    has_run: bool
+    """Whether every match has many of `RUN_CHARACTERS` in a row, almost certainly with a digit or in both cases."""
 
 
 class _Chooser(Protocol):
@@ -74,7 +84,9 @@ def parsed(pattern: str) -> Shape:
     short, off = _cut_short(items), _cut_off(items)
     reach = _lengths((off or short,))[1]
     cut = _gate(off) if off else None
-    return Shape(pattern, shortest, longest, _gate(short), _last_class(items), _prefix(items), cut, reach)
+    return Shape(
+        pattern, shortest, longest, _gate(short), _last_class(items), _prefix(items), cut, reach, _has_run(items)
+    )
 
 
 def _gate(items: tuple[_Item, ...]) -> str:
@@ -88,6 +100,24 @@ def _written(item: _Item) -> str:
     if item.least == item.most:
         return written if item.least == 1 else f"{written}{{{item.least}}}"
     return f"{written}{{{item.least},{item.most if item.most < UNBOUNDED else ''}}}"
+
+
+def _has_run(items: tuple[_Item, ...]) -> bool:
+    length, digits, has_cases = 0, 0.0, False
+    for item in items:
+        if item.least and item.alternatives and all(map(_has_run, item.alternatives)):
+            return True
+        # Base64 is filled up with `=` only at its end.
+        if item.alternatives or not RUN_CHARACTERS.issuperset(item.characters.replace("=", "")):
+            length, digits, has_cases = 0, 0.0, False
+            continue
+        length += item.least
+        if _DIGITS.issubset(item.characters):
+            digits += item.least * len(_DIGITS) / len(item.characters)
+        has_cases = has_cases or not (item.characters.islower() or item.characters.isupper())
+        if length >= RUN_MIN and digits >= (_DIGITS_OF_BOTH_CASES_MIN if has_cases else _DIGITS_MIN):
+            return True
+    return False
 
 
 def _cut_short(items: tuple[_Item, ...]) -> tuple[_Item, ...]:

@@ -168,7 +168,10 @@ class TokenReader:
             return False  # its first letter belongs to the escape
         if token.isalnum() and _BASE64.search(line, max(0, start - _BASE64_LENGTH), start):
             return False
-        return starts_word(line, start) or (self._any_left and token.count(b"_") * _WORD_LENGTH_MIN <= len(token))
+        if starts_word(line, start):
+            return True
+        is_joined = line[start : start + 1].isalnum() or line.startswith(b"_", start)
+        return self._any_left and (not is_joined or token.count(b"_") * _WORD_LENGTH_MIN <= len(token))
 
 
 def _is_of_bases(token: bytes) -> bool:

@@ -16,9 +16,30 @@ _ESCAPE_CHARACTER: Final = rb"(?:\x1b|\\{1,15}(?:u001[bB]|x1[bB]|033|e))"
 # Terminal control sequences, with the escape character itself or as JSON, shells and programs write it; printable
 # characters that are written as numbers.
 _HIDDEN: Final = re.compile(
-    _ESCAPE_CHARACTER + rb"(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)|\\{1,15}u00([2-7][0-9a-fA-F])"
+    _ESCAPE_CHARACTER
+    + rb"(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)"
+    # A printable character, or a letter beyond ASCII.
+    + rb"|\\{1,15}u(00[2-7][0-9a-fA-F]|(?:00[c-fC-F]|0[1-9a-fA-F][0-9a-fA-F]|[13-9a-cA-C][0-9a-fA-F]{2}"
+    + rb"|[dD][0-7][0-9a-fA-F])[0-9a-fA-F])"
 )
-HIDDEN_GATES: Final = (r"\\u00(?:1[bB]|[2-7][0-9a-fA-F])", r"\x1b[\[\]]", r"\\(?:x1[bB]|033|e)\[")
+# The words for a password that have letters beyond ASCII, as far as they tell.
+_WORDS_ABROAD: Final = (
+    "contrase\u00f1a l\u00f6senord has\u0142o jelsz\u00f3 \u015fifre \u015eifre m\u1eadt \u043f\u0430\u0440\u043e "
+    "\u041f\u0430\u0440\u043e \u03ba\u03c9\u03b4\u03b9\u03ba \u5bc6\u7801 \u5bc6\u78bc \u53e3\u4ee4 \u30d1\u30b9\u30ef "
+    "\ube44\ubc00\ubc88 \uc554\ud638 \u0e23\u0e2b\u0e31 \u092a\u093e\u0938\u0935 "
+    "\u0643\u0644\u0645\u0629 \u05e1\u05d9\u05e1\u05de\u05d4"
+)
+HIDDEN_GATES: Final = (
+    r"\\u00(?:1[bB]|[2-7][0-9a-fA-F])",
+    r"\x1b[\[\]]",
+    r"\\(?:x1[bB]|033|e)\[",
+    # Other letters count in those words and before a host.
+    r":\\{0,8}/\\{0,8}/[\w.%$-]*:[^\s\"'`<>/@\\]*\\+u[0-9a-fA-F]{4}",
+    *(
+        "".join(letter if letter.isascii() else rf"\\+u{ord(letter):04x}" for letter in word).removeprefix(r"\\+")
+        for word in _WORDS_ABROAD.split()
+    ),
+)
 """Expressions of which one matches in every line that `revealed` changes."""
 
 _PERCENT_CODE: Final = re.compile(rb"%(?:25)?([0-7][0-9A-Fa-f])|\\{1,15}/(?=[0-9A-Za-z+=\\])")
@@ -78,7 +99,7 @@ def revealed(line: bytes) -> View:
     return View(
         line,
         (
-            (found.start(), found.end(), bytes((int(found[1], 16),)) if found[1] else b"")
+            (found.start(), found.end(), chr(int(found[1], 16)).encode() if found[1] else b"")
             for found in _HIDDEN.finditer(line)
         ),
     )

@@ -1,12 +1,14 @@
 """Reads files of events, redacts each line and writes it away: the whole program that the bench sets beside others.
 
-`python -m tests.bench.redact_files CACHE_DIR redact|scan FILE…` prints what it did as JSON.
+`python -m tests.bench.redact_files CACHE_DIR redact|scan FILE…` prints what it did as JSON. With `redact-again` and
+`scan-again` the files are read twice; `work_seconds` is the CPU time of the last reading, without the start.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +17,7 @@ from redaction.engine import CLEAN, Engine, Masked
 
 BUDGET_MS = 10_000
 READ_BYTES = 1 << 20
+AGAIN = "-again"
 KEY = b"the bench's key: same tags in every run"
 
 
@@ -56,14 +59,17 @@ def main(arguments: Sequence[str]) -> int:
     cache_dir, mode, *files = arguments
     engine = Engine(KEY, cache_dir=Path(cache_dir))
     loaded = resident_bytes()
-    work = {"redact": redact, "scan": scan}[mode]
-    counts = [0, 0, 0]
-    with Path("/dev/null").open("wb", buffering=READ_BYTES) as away:
-        for name in files:
-            with Path(name).open("rb", buffering=READ_BYTES) as source:
-                counts = [sum(pair) for pair in zip(counts, work(engine, source, away), strict=True)]
-    names = ("lines", "found", "refused", "rss_loaded_bytes", "rss_end_bytes", "rules")
-    print(json.dumps(dict(zip(names, (*counts, loaded, resident_bytes(), len(engine.rules())), strict=True))))
+    work = {"redact": redact, "scan": scan}[mode.removesuffix(AGAIN)]
+    seconds = 0.0
+    for _ in range(2 if mode.endswith(AGAIN) else 1):
+        counts, began = [0, 0, 0], time.process_time()
+        with Path("/dev/null").open("wb", buffering=READ_BYTES) as away:
+            for name in files:
+                with Path(name).open("rb", buffering=READ_BYTES) as source:
+                    counts = [sum(pair) for pair in zip(counts, work(engine, source, away), strict=True)]
+        seconds = time.process_time() - began
+    names = ("lines", "found", "refused", "rss_loaded_bytes", "rss_end_bytes", "rules", "work_seconds")
+    print(json.dumps(dict(zip(names, (*counts, loaded, resident_bytes(), len(engine.rules()), seconds), strict=True))))
     return 0
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import measure, planted
+from tests.bench import measure, planted, real_text
 from tests.bench.generate import cache_directory
 from tests.bench.planted import PlantedFile
 from tests.bench.receiver import REPOSITORY
@@ -25,6 +25,9 @@ from tests.bench.report import Row
 
 MEGABYTE = 1_000_000
 KINGFISHER_MIN = 2.0
+KINGFISHER_ON_TEXT_MIN = 1.5
+ENGINE_MIN, PROGRAM_MIN = 0.7, 0.6
+TRIGGERS_MIN = 120
 SPEED_MIN = {4: 250, 60: 100}
 RSS_MAX_MB = 60
 START_MAX_SECONDS = {True: 0.15, False: 5.0}
@@ -41,7 +44,7 @@ class Cost:
 
     cpu_seconds: float
     wall_seconds: float
-    output: dict[str, int]
+    output: dict[str, float]
     """What the last run said; empty for programs that say nothing of use."""
 
 
@@ -49,7 +52,10 @@ def rows(megabytes: int, rounds: int) -> list[Row]:
     """All rows; the long files have `megabytes` each, and the others follow from that."""
     small_ones = [planted.cached(MEGABYTE, 4, seed) for seed in range(1, megabytes // 2 + 1)]
     large_ones = [planted.cached(10 * MEGABYTE, 4, seed) for seed in range(1, megabytes // 10 + 1)]
+    real, triggers = real_text.real(megabytes // 5), real_text.with_triggers(megabytes // 5)
     return [
+        *_text("real text", real, rounds, None),
+        *_text("text with trigger words", triggers, rounds, TRIGGERS_MIN),
         *_beside_kingfisher("1 MB", small_ones, rounds, KINGFISHER_MIN),
         *_beside_kingfisher("10 MB", large_ones, rounds, None),
         _beside_detect_secrets(small_ones[0], rounds),
@@ -80,7 +86,7 @@ def kingfisher(files: Sequence[str]) -> Command:
 def costs(commands: Mapping[str, Command], rounds: int) -> dict[str, Cost]:
     """What each command costs; they take turns, and the first turn, which fills caches, does not count."""
     taken: dict[str, list[measure.Finished]] = {name: [] for name in commands}
-    said: dict[str, dict[str, int]] = {}
+    said: dict[str, dict[str, float]] = {}
     for turn in range(rounds + 1):
         for name, command in commands.items():
             finished, said[name] = _run(command)
@@ -96,7 +102,7 @@ def costs(commands: Mapping[str, Command], rounds: int) -> dict[str, Cost]:
     }
 
 
-def _run(command: Command) -> tuple[measure.Finished, dict[str, int]]:
+def _run(command: Command) -> tuple[measure.Finished, dict[str, float]]:
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         started = time.monotonic()
         process = subprocess.Popen(command, cwd=REPOSITORY, stdout=output, stderr=errors)
@@ -191,6 +197,35 @@ def _speed(file: PlantedFile, density: int, rounds: int) -> Row:
         whole >= SPEED_MIN[density],
         figures,
     )
+
+
+def _text(what: str, files: Sequence[PlantedFile], rounds: int, speed_min: int | None) -> list[Row]:
+    """Text of others beside Kingfisher, and what is left of the speed of the gates in process and as a program."""
+    names = [file.path for file in files]
+    commands = {
+        "program": redactor("redact", names),
+        "engine": redactor("redact-again", names),
+        "gates": redactor("scan-again", names),
+        "start": redactor("redact", _empty()),
+    }
+    cost = costs(commands, rounds)
+    megabytes = sum(file.size_bytes for file in files) / MEGABYTE
+    engine, gates = (megabytes / cost[name].output["work_seconds"] for name in ("engine", "gates"))
+    program = megabytes / (cost["program"].cpu_seconds - cost["start"].cpu_seconds)
+    holds = engine >= ENGINE_MIN * gates and program >= PROGRAM_MIN * gates and program >= (speed_min or 0)
+    speed = f", ≥ {speed_min} MB/s" if speed_min else ""
+    shares = f"engine {engine:.0f} MB/s ({engine / gates:.2f}), program {program:.0f} MB/s ({program / gates:.2f})"
+    figures: dict[str, object] = {name: round(one.cpu_seconds, 3) for name, one in cost.items()}
+    return [
+        *_beside_kingfisher(f"1 MB, {what}", files, rounds, KINGFISHER_ON_TEXT_MIN),
+        Row(
+            f"redaction of {what}, {megabytes:.0f} MB, to its gates alone",
+            f"engine ≥ {ENGINE_MIN:g}, program ≥ {PROGRAM_MIN:g}{speed}",
+            f"{shares}, gates {gates:.0f} MB/s",
+            holds,
+            figures | {**cost["program"].output},
+        ),
+    ]
 
 
 def _small_events(file: PlantedFile, rounds: int) -> Row:

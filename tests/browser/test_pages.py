@@ -20,6 +20,7 @@ else:
 
 pytestmark = pytest.mark.real
 MISSING = "/sessions/nobody"
+TOLD = "2026-11-18T09:00:00.000Z"
 PATHS = (
     "/",
     "/?q=StopIteration",
@@ -187,6 +188,19 @@ def test_the_upload_lag_of_a_session_is_not_cut_off(watched: Watched, receiver: 
 
     expect(cell).to_contain_text("17 ms · 1 event as of")
     assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
+def test_what_a_sink_has_is_said_only_as_far_as_it_is_confirmed(watched: Watched, receiver: Receiver) -> None:
+    sink = {"name": "team", "lag_events": 0, "lag_seconds": 0, "unconfirmed": 2}
+
+    def told(**facts: object) -> str:
+        receiver.report_exporter("words", host="words", sinks=[sink | facts])
+        row = watched.open("/health").locator("tr").filter(has=watched.page.get_by_role("rowheader", name="words"))
+        return row.locator("li").inner_text()
+
+    assert told() == "team accepted, not confirmed"
+    assert re.fullmatch(r"team accepted, not confirmed since \S.*", told(confirmed_at=TOLD))
+    assert told(unconfirmed=0, confirmed_at=TOLD) == "team up to date"
 
 
 @pytest.mark.parametrize("width", [1360, 390])

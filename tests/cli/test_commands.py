@@ -52,6 +52,14 @@ def test_backfill_delivers_and_verify_proves_it(session_id: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("line", ["run --until-idle", "backfill --all", "verify --all"])
+def test_a_variable_of_a_mistyped_table_is_warned_about(session_id: str, line: str) -> None:
+    answer = exporter(*line.split(), EXPORTER_MISION_CONTROL__URL="https://mc.example.com")
+
+    said = "EXPORTER_MISION_CONTROL__URL is not a setting; did you mean EXPORTER_MISSION_CONTROL__URL?"
+    assert f"warning: {said}\n" in answer.stderr
+
+
 def test_backfill_for_people_ends_with_a_sum(session_id: str) -> None:
     answer = exporter("backfill", "--session", session_id)
 
@@ -119,6 +127,20 @@ def test_an_id_nothing_begins_with_ends_with_2(session_id: str, line: str) -> No
 
     assert answer.returncode == Exit.USAGE
     assert "exporter sessions list" in answer.stderr
+
+
+@pytest.mark.parametrize("line", ["--all --source --repair", "--all --wake", "--source"])
+def test_what_verify_cannot_do_at_once_ends_with_2(session_id: str, line: str) -> None:
+    assert exporter("verify", *line.split()).returncode == Exit.USAGE
+
+
+def test_verify_with_the_source_says_of_session_files_that_they_have_none(session_id: str) -> None:
+    everything = exporter("verify", "--all", "--source")
+    one = exporter("verify", "--session", session_id, "--source")
+
+    assert (everything.returncode, one.returncode) == (Exit.PARTIAL, Exit.PARTIAL)
+    assert "`exporter verify` compares session files" in everything.stdout
+    assert "this session is read from its file" in one.stdout
 
 
 def test_a_sink_that_is_not_configured_ends_with_2(session_id: str) -> None:
@@ -213,6 +235,7 @@ def test_the_demo_leaves_the_users_own_directory_alone(own_home: Path) -> None:
         pass
 
     assert ready["demo"] is True
+    assert ready["sessions"] >= 19
     assert not (own_home / ".copilot").exists()
     assert program.returncode == Exit.DONE
 

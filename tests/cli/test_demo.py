@@ -1,8 +1,10 @@
-"""The demo session looks like a real one, is ours, and plays live."""
+"""The sessions of the demo look like real ones and are ours; one plays live, the others fill a fortnight."""
 
 import asyncio
 import json
 import stat
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from exporter.core.events.envelope import Envelope, decode
+from exporter.demo.history import HISTORY_DAYS, release, write_history
 from exporter.demo.replay import replay
 
 FAST = 2000.0
@@ -104,3 +107,64 @@ def test_a_replay_grows_line_by_line_and_stops_where_it_is_cancelled(tmp_path: P
 def test_a_speed_that_leads_nowhere_is_refused(tmp_path: Path, speed: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         asyncio.run(replay(tmp_path, speed=speed))
+
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
+
+
+def history(home: Path) -> dict[Path, list[dict[str, Any]]]:
+    found = sorted(home.glob("session-state/*/events.jsonl"))
+    return {path.parent: [json.loads(line) for line in path.read_text().splitlines()] for path in found}
+
+
+def test_a_fortnight_holds_what_happens_in_one(tmp_path: Path) -> None:
+    write_history(tmp_path, NOW)
+
+    told = history(tmp_path)
+    began = [datetime.fromisoformat(events[0]["timestamp"]) for events in told.values()]
+    kinds = Counter(event["type"] for events in told.values() for event in events)
+    places = {(event["context"]["repository"], event["context"]["branch"]) for event in
+              (events[0]["data"] for events in told.values())}  # fmt: skip
+    failures = [sum(one["data"].get("success") is False for one in events) for events in told.values()]
+    text = "".join(path.read_text() for path in tmp_path.rglob("events.jsonl"))
+    assert 18 <= len(told) <= 22
+    assert min(began) > NOW - timedelta(days=HISTORY_DAYS)
+    assert min(began) < NOW - timedelta(days=HISTORY_DAYS - 1)
+    assert len({one[0] for one in places}) >= 4
+    assert kinds["session.compaction_complete"] == kinds["session.compaction_start"] == 2
+    assert kinds["subagent.completed"] == kinds["subagent.started"] >= 6
+    assert kinds["session.shutdown"] == len(told) - 2
+    assert max(failures) >= 5
+    assert "AKIA" in text
+
+
+def test_every_session_of_the_fortnight_is_whole(tmp_path: Path) -> None:
+    write_history(tmp_path, NOW)
+
+    for directory, events in history(tmp_path).items():
+        check_chain(events)
+        times = [event["timestamp"] for event in events]
+        assert times == sorted(times)
+        assert all(isinstance(decode(json.dumps(event).encode()), Envelope) for event in events)
+        assert f"id: {directory.name}" in (directory / "workspace.yaml").read_text()
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert datetime.fromtimestamp((directory / "events.jsonl").stat().st_mtime, UTC) <= NOW
+
+
+def test_the_fortnight_is_written_once(tmp_path: Path) -> None:
+    write_history(tmp_path, NOW)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("events.jsonl")}
+
+    write_history(tmp_path, NOW + timedelta(days=3))
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("events.jsonl")} == before
+
+
+def test_what_waits_ends_with_the_demo_and_what_crashed_stays_so(tmp_path: Path) -> None:
+    write_history(tmp_path, NOW)
+    locks = sorted(path.name for path in tmp_path.rglob("inuse.*"))
+
+    release(tmp_path)
+
+    assert len(locks) == 2
+    assert [path.name for path in tmp_path.rglob("inuse.*")] == ["inuse.4194303.lock"]

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -136,10 +137,10 @@ sys.meta_path.insert(0, Finder())
 
 
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
-    fifo = tmp_path / "exporter.toml"
+    fifo = tmp_path / "log.txt"
     os.mkfifo(fifo)
     program = subprocess.Popen(
-        command("config", "check", str(fifo)), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command("redact", "test", str(fifo)), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     # The other end opens only once the program waits for it: the program is then in the middle of its work.
     with program, fifo.open("wb"):
@@ -152,3 +153,30 @@ def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
 
 def test_output_that_is_not_a_terminal_has_no_colour() -> None:
     assert "\x1b" not in exporter().stdout + exporter("config", "show").stdout + exporter("nonsense").stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["run --until-idle", "up --no-open", "sessions list", "backfill --all", "verify --all"]
+)
+def test_a_directory_of_the_cli_that_was_named_and_is_not_there_ends_with_3(line: str, tmp_path: Path) -> None:
+    missing = tmp_path / "elsewhere"
+
+    answer = exporter(*line.split(), "--copilot-home", str(missing))
+
+    assert answer.returncode == Exit.CONFIGURATION
+    assert f"--copilot-home: {missing} is not a directory" in answer.stderr
+    assert not missing.exists()
+
+
+def test_the_default_directory_of_the_cli_need_not_be_there_yet() -> None:
+    assert exporter("sessions", "list").returncode == Exit.DONE
+
+
+@pytest.mark.parametrize("command_line", ["up --no-open --port {}", "mission-control serve --port {}"])
+def test_a_port_in_use_ends_with_3_and_says_so(command_line: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        answer = exporter(*command_line.format(port).split())
+
+    assert answer.returncode == Exit.CONFIGURATION
+    assert f"Port {port} on 127.0.0.1 is in use." in answer.stderr

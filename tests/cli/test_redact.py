@@ -280,6 +280,13 @@ def test_the_rules_are_listed_with_provider_and_example() -> None:
     assert document["engine"]["version"]
 
 
+def test_the_examples_of_rules_are_listed_on_demand() -> None:
+    short, long = exporter("redact", "rules").stdout, exporter("redact", "rules", "-v").stdout
+
+    assert "EXAMPLE" not in short.splitlines()[0]
+    assert "EXAMPLE" in long.splitlines()[0]
+
+
 def test_what_searches_for_the_rules_is_said() -> None:
     last = exporter("redact", "rules").stdout.splitlines()[-1]
 
@@ -309,3 +316,31 @@ def test_a_report_counts_by_rule_session_and_day(events: Path) -> None:
     assert (since["since"], since["total"]) == ("2026-11-03", 2)
     assert "3 secrets redacted (1 session, 2 days)." in shown
     assert TOKEN not in shown
+
+
+def cpu_seconds(cache: Path, state: Path) -> float:
+    began = os.times()
+    answer = subprocess.run(
+        command("redact", "test"),
+        input=f"password = '{TOKEN}'\n".encode(),
+        env={**environment(), "XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(state)},
+        capture_output=True,
+        timeout=TIMEOUT_SECONDS,
+        check=True,
+    )
+    ended = os.times()
+    assert TOKEN.encode() not in answer.stdout
+    return ended.children_user + ended.children_system - began.children_user - began.children_system
+
+
+def test_the_rules_are_compiled_once_where_nothing_was_ever_delivered(own_home: Path) -> None:
+    cache, state = own_home / "fresh", own_home / "nothing"
+
+    first = cpu_seconds(cache, state)
+    second = cpu_seconds(cache, state)
+
+    assert second < first / 2
+    assert not state.exists()
+    kept = [path for path in (cache / "exporter").rglob("*") if path.is_file()]
+    assert kept
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (*kept, cache / "exporter"))

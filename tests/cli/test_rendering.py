@@ -8,7 +8,7 @@ from exporter.cli.commands.doctor import doctor_text
 from exporter.cli.commands.quarantine import entry_text, outcome_text, quarantine_text
 from exporter.cli.commands.sessions import select, session_text, sessions_text
 from exporter.cli.commands.status import status_text
-from exporter.cli.commands.verify import verify_text
+from exporter.cli.commands.verify import source_text, verify_text
 from exporter.cli.output.table import TerminalView
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)
@@ -107,6 +107,27 @@ def test_status_says_when_it_estimates_and_when_sums_wait() -> None:
     assert "  latest metrics pending  " in shown[2]
 
 
+def test_status_says_up_to_date_only_of_what_was_confirmed() -> None:
+    sinks = [
+        SINK | {"name": "one", "unconfirmed": 3, "confirmed_at": None},
+        SINK | {"name": "two", "unconfirmed": 1, "confirmed_at": "2026-11-18T11:55:00Z"},
+        SINK | {"name": "three", "unconfirmed": 0, "confirmed_at": "2026-11-18T11:55:00Z"},
+    ]
+    shown = [line.split("  ") for line in status_text(STATUS | {"sinks": sinks}, PLAIN).splitlines()[3:6]]
+
+    assert [next(cell.strip() for cell in cells[1:] if cell and cell.strip() != "ok") for cells in shown] == [
+        "accepted, not confirmed",
+        "accepted, not confirmed (last confirmed 5 min ago)",
+        "up to date",
+    ]
+
+
+def test_status_says_that_another_exporter_has_the_same_identity() -> None:
+    shown = status_text(STATUS | {"sinks": [SINK | {"copies": 1}]}, PLAIN)
+
+    assert "identity  also that of 1 other exporter that runs: was the state directory copied?" in shown
+
+
 def test_status_names_the_places_of_defects() -> None:
     daemon = STATUS["daemon"] | {"defects": {"traces.py:88": 3, "logs.py:7": 1}}
     shown = status_text(STATUS | {"daemon": daemon}, PLAIN).splitlines()
@@ -133,12 +154,28 @@ def test_sessions_are_listed_with_short_ids_and_states_in_words() -> None:
     shown = sessions_text(SESSIONS, {ONE: "3f2ab1c0", TWO: "9c0d11e2"}, PLAIN)
 
     assert shown.splitlines() == [
-        "ID        STATE            LAST ACTIVITY  EVENTS  REDACTED  REPOSITORY                     "
+        "ID        STATE            LAST ACTIVITY  EVENTS  REDACTED  REPOSITORY                BRANCH  "
         "TITLE                              SINKS",
-        "3f2ab1c0  needs attention  3 min ago         118         2  harbour-works/lighthouse@main  "
+        "3f2ab1c0  needs attention  3 min ago         118         2  harbour-works/lighthouse  main    "
         "Why the tide table fails at night  mc 18 pending",
         "9c0d11e2  ended            just now            4",
     ]
+
+
+def test_what_all_sessions_have_alike_is_said_once_below_the_list() -> None:
+    alike = [{**one, "state": "ended", "repository": "harbour-works/lighthouse", "branch": None} for one in SESSIONS]
+
+    shown = sessions_text(alike, {ONE: "3f2ab1c0", TWO: "9c0d11e2"}, PLAIN).splitlines()
+
+    assert [word for word in ("STATE", "REPOSITORY", "BRANCH", "EVENTS") if word in shown[0]] == ["EVENTS"]
+    assert shown[-1] == "the same for all: state ended, repository harbour-works/lighthouse"
+
+
+def test_one_session_alone_has_every_column() -> None:
+    shown = sessions_text(SESSIONS[:1], {ONE: "3f2ab1c0"}, PLAIN)
+
+    assert "STATE" in shown
+    assert "the same for all" not in shown
 
 
 def test_sessions_are_chosen_by_state_and_time_the_latest_first() -> None:
@@ -235,6 +272,33 @@ def test_verify_names_the_ids_that_differ() -> None:
     assert "3f2ab1c0 at local\n  missing at the receiver: 25 events\n    event-00" in shown
     assert "    event-02\n    and 22 more (use --json to list all)\n  different content: 1 event\n    event-99" in shown
     assert shown.endswith("1 comparison: 1 with differences.")
+
+
+def test_verify_with_the_source_names_the_turns_that_differ() -> None:
+    row = {
+        "session": ONE,
+        "sink": "local",
+        "source": "rpc://127.0.0.1:1",
+        "verdict": "different",
+        "history": 9,
+        "given": 10,
+        "missing": ["e1"],
+        "extra": ["x1", "x2"],
+        "different": [],
+        "turns": ["turn 3: missing", "turn 3 of the journal: double"],
+        "detail": None,
+    }
+    asleep = row | {"session": TWO, "sink": "", "verdict": "not asked", "turns": [], "detail": "--wake asks"}
+
+    shown = source_text([row, asleep], TerminalView(140))
+
+    assert "DIFFERENT" in shown
+    assert (
+        "3f2ab1c0 at local\n  turn 3: missing\n  turn 3 of the journal: double\n  missing at the sink: 1 event" in shown
+    )
+    assert "not in the history: 2 events" in shown
+    assert shown.endswith("2 comparisons: 1 with differences, 1 not asked.")
+    assert "`exporter verify` compares session files" in source_text([], PLAIN)
 
 
 def test_verify_tells_what_is_no_difference_from_what_is() -> None:

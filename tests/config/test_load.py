@@ -1,5 +1,6 @@
 """Where settings come from, and which of two wins."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,8 @@ def test_a_flag_may_be_text_or_a_value(loading: Loading) -> None:
     ("variable", "nearest"),
     [
         ("EXPORTER_PROT", "did you mean EXPORTER_PORT?"),
+        ("EXPORTER_MISION_CONTROL__URL", "did you mean EXPORTER_MISSION_CONTROL__URL?"),
+        ("EXPORTER_ARCHIV__URL", "did you mean EXPORTER_ARCHIVE__URL?"),
         ("EXPORTER_PORT__X", ""),
         ("EXPORTER_LIMITS", ""),
         ("EXPORTER_XYZZY__A", ""),
@@ -230,6 +233,14 @@ def test_a_variable_that_is_no_setting_is_a_note(loading: Loading, variable: str
     (note,) = loaded.notes
     assert note.startswith(f"{variable} is not a setting")
     assert nearest in note
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_the_settings_file_is_refused_at_once(loading: Loading) -> None:
+    os.mkfifo(loading.file)
+
+    with pytest.raises(ConfigError, match="the settings file cannot be read: it is not a regular file"):
+        loading()
 
 
 def test_a_file_with_a_token_that_others_can_read_is_a_note(loading: Loading) -> None:

@@ -23,6 +23,7 @@ URLS = st.builds(
     "https://{}.example.com{}".format, st.from_regex(r"[a-z]{1,8}", fullmatch=True), st.sampled_from(["", "/a"])
 )
 DIRECTORIES = st.uuids().map("file:///archives/{}".format)
+PROXIES = st.one_of(st.sampled_from(["env", "none"]), URLS)
 NAMING = PLAIN.map(lambda text: f"{text}x")
 ENTRIES = st.dictionaries(st.sampled_from(["value", "rule", "path"]), NAMING, min_size=1, max_size=1)
 SOURCES = st.fixed_dictionaries({"url": st.sampled_from(["file", "tap", "rpc://[::1]:1", "rpc://a.example.com:4321"])})
@@ -30,10 +31,8 @@ SOURCES = st.fixed_dictionaries({"url": st.sampled_from(["file", "tap", "rpc://[
 
 def value_of(field: Field) -> st.SearchStrategy[Any]:
     """A value that is sound for this field."""
-    if field.url:
-        return URLS
-    if field.file_url:
-        return DIRECTORIES
+    if field.address:
+        return {"http": URLS, "file": DIRECTORIES, "proxy": PROXIES}[field.address]
     if field.path:
         return PATHS if field.kind == "text" else st.lists(PATHS, max_size=3)
     described = msgspec.json.schema(field.type)

@@ -225,6 +225,14 @@ def test_no_error_about_a_variable_shows_a_secret(
     assert SECRET not in f"{raised.value!r} {raised.value} {raised.value.hint} {raised.value.key}"
 
 
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_a_certificate_file_is_refused_at_once(loading: Loading) -> None:
+    os.mkfifo(loading.home / "ca.pem")
+
+    with pytest.raises(ConfigError, match="certificate_file cannot be read: it is not a regular file"):
+        loading("[mission_control]\nurl = 'https://x'\ncertificate_file = '~/ca.pem'\n")
+
+
 @pytest.mark.parametrize(
     ("content", "said", "hint"),
     [

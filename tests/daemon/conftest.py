@@ -1,7 +1,7 @@
 """Stations, peers and clocks for tests of the delivery path."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,23 @@ async def station(own_home: Path) -> AsyncIterator[Station]:
         await opened.close()
 
 
+Record = Callable[[str, object], None]
+
+
+def _told(peer: Peer, record_property: Record) -> Iterator[Peer]:
+    """The peer, and for `make faults` what it got."""
+    with peer:
+        yield peer
+        record_property("requests with events", len(peer.event_requests()))
+
+
 @pytest.fixture
-def floor() -> Iterator[Peer]:
+def floor(record_property: Record) -> Iterator[Peer]:
     """A receiver that speaks the floor of the wire only."""
-    with Peer(Floor()) as peer:
-        yield peer
+    yield from _told(Peer(Floor()), record_property)
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Iterator[Peer]:
+def full(tmp_path: Path, record_property: Record) -> Iterator[Peer]:
     """The project's own receiver with every capability."""
-    with Peer(Full(tmp_path / "receiver.db")) as peer:
-        yield peer
+    yield from _told(Peer(Full(tmp_path / "receiver.db")), record_property)

@@ -5,6 +5,7 @@ misbehave below the level that frameworks reach: no answer, a reset in the middl
 """
 
 import asyncio
+import socket
 import ssl
 import threading
 import time
@@ -12,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.receivers import Behind
@@ -23,7 +24,10 @@ Script = Callable[[Request], Reply | None]
 class Peer:
     """The server. Requests are in `requests` in the order in which they arrived."""
 
-    def __init__(self, behind: Behind, *, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, behind: Behind, *, tls: ssl.SSLContext | None = None, listener: socket.socket | None = None
+    ) -> None:
+        """`listener` is a socket that listens already, such as one of another network namespace."""
         self.behind = behind
         self.requests: list[Request] = []
         self.script: Script = lambda request: None
@@ -40,6 +44,7 @@ class Peer:
         self.connections = 0
         self.port = 0
         self._tls = tls
+        self._listener = listener
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -76,8 +81,11 @@ class Peer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
+        place: dict[str, Any] = {"sock": self._listener}
+        if self._listener is None:
+            place = {"host": "127.0.0.1", "port": self.port}
         server = self._loop.run_until_complete(
-            asyncio.start_server(self._connection, "127.0.0.1", self.port, ssl=self._tls, limit=1 << 20)
+            asyncio.start_server(self._connection, **place, ssl=self._tls, limit=1 << 20)
         )
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()

@@ -24,9 +24,7 @@ def _one_refused_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>all is well</html>", b"", b"{}", b'{"ack":null}', b'{"ack":{"count":"many"}}']
-)
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"ack":null}', b'{"ack":{"count":"many"}}'])
 async def test_a_200_without_a_sound_acknowledgement_is_checked(station: Station, full: Peer, body: bytes) -> None:
     session = station.session()
     session.add(30)
@@ -36,6 +34,19 @@ async def test_a_200_without_a_sound_acknowledgement_is_checked(station: Station
     await exporter.idle()
 
     assert full.ids() == session.durable_ids()
+    assert await exporter.differences() == []
+
+
+async def test_a_200_with_a_page_is_sent_again_after_a_minute(station: Station, full: Peer, fast_clock: float) -> None:
+    session = station.session()
+    session.add(30)
+    full.next_replies.append(Reply(200, heard=False, body=b"<html>all is well</html>"))
+    exporter = station.exporter(full, timeout_seconds=600.0)  # the clock runs fast: no request is to be given up
+
+    await until(lambda: full.ids() == session.durable_ids())
+
+    first, second = full.event_requests()
+    assert second.at - first.answered_at >= 59.0
     assert await exporter.differences() == []
 
 

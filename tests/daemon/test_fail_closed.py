@@ -128,6 +128,22 @@ async def test_what_was_masked_is_counted_once_however_often_it_is_sent(station:
     assert row["masked"] == 10
 
 
+async def test_what_was_masked_is_counted_anew_when_a_person_has_everything_sent_again(
+    station: Station, full: Peer
+) -> None:
+    session = station.session()
+    for number in range(10):
+        session.append(event(f"m{number}", note="hunter2"))
+    exporter = station.exporter(full, redaction=Redactors(Masking(), _text))
+    await exporter.idle()
+
+    result = await exporter.ask("backfill", sessions=["s"], from_start=True)
+
+    assert result["exit"] == Exit.DONE
+    [row] = (await exporter.ask("sessions"))["sessions"]
+    assert row["masked"] == 10
+
+
 async def test_ephemeral_events_are_redacted_before_they_are_shown(station: Station, full: Peer) -> None:
     session = station.session()
     session.add(1)

@@ -197,6 +197,22 @@ async def test_an_event_that_comes_back_after_a_rewind_is_shown_again(station: S
     assert await exporter.differences() == []
 
 
+async def test_an_empty_first_answer_after_a_restart_takes_no_capability_away(station: Station, full: Peer) -> None:
+    session = station.session()
+    session.add(2)
+    first = station.exporter(full)
+    await first.idle()
+    await first.stop()
+    session.add(1)
+    full.script = lambda one: Reply(200, body=b"") if one.method == "GET" and "ids" not in one.path else None
+
+    exporter = station.exporter(full)
+    await exporter.idle()
+
+    assert full.event_requests()[-1].headers["idempotency-key"] == "s:e2:e2:1"
+    assert full.ids() == session.durable_ids()
+
+
 async def test_a_receiver_that_cannot_hide_is_told_of_no_rewind(station: Station, tmp_path: Path) -> None:
     with _offering(tmp_path, rewound=False) as peer:
         session = station.session()
@@ -265,7 +281,8 @@ async def test_the_exporter_reports_on_its_sinks(station: Station, full: Peer, f
     report = _reported(full, "POST", "/agents/exporters/")[-1]
     assert report["host"] == "laptop"
     told = {"lag_events": 0, "lag_seconds": 0.0, "last_error": None, "retries": 0, "deleted": 0}
-    assert report["sinks"] == [{"name": "mission_control", **told}]
+    assert report["sinks"][0].pop("confirmed_at") is not None
+    assert report["sinks"] == [{"name": "mission_control", **told, "unconfirmed": 0}]
     assert (report["quarantined"], report["quarantine"], report["behind"]) == (0, {}, {})
     times = [one.at for one in full.requests if one.path.startswith("/agents/exporters/")]
     assert times[1] - times[0] <= 20.0

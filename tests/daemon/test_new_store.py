@@ -64,6 +64,7 @@ async def test_a_store_lost_while_the_exporter_was_off_is_filled_at_its_start(st
     assert await exporter.differences() == []
 
 
+@pytest.mark.usefixtures("fast_clock")  # the questions are spread over a minute
 async def test_one_event_of_one_session_brings_all_of_them_back(station: Station, full: Peer) -> None:
     made = _write(station)
     exporter = station.exporter(full)

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from config.settings import Settings
+from config.settings import MissionControl, Settings
 from exporter.app import ask
+from tests.daemon.peer import Peer
 from tests.daemon.station import Station, until
 from tests.daemon.telemetry import DEMO, delivered, demo_session, logged, settings_for
 from tests.otel.receiver import Receiver
@@ -123,3 +124,19 @@ async def test_sums_that_were_not_taken_wait(station: Station, receiver: Receive
     receiver.plan(then=Reply())
     await (await delivered(station, settings)).stop()
     assert _lag((await _asleep(settings))["metrics"]) == (0, False, False)
+
+
+async def test_what_was_confirmed_is_said_when_nothing_runs(station: Station, full: Peer, floor: Peer) -> None:
+    station.session().add(2)
+    sinks = {name: MissionControl(url=peer.url) for name, peer in (("full", full), ("floor", floor))}
+    settings = station.settings(sinks)
+    exporter = station.exporter(settings)
+    await exporter.idle()
+    await exporter.stop()
+
+    answer = await ask(settings, {"do": "status"}, lambda _: None)
+
+    told = {sink["name"]: sink for sink in answer["sinks"]}
+    assert [told[f"mission_control.{name}"]["unconfirmed"] for name in sinks] == [0, 1]
+    assert told["mission_control.full"]["confirmed_at"] is not None
+    assert told["mission_control.floor"]["confirmed_at"] is None

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -195,7 +196,9 @@ async def test_secrets_never_leave_and_texts_only_when_asked(
 async def test_what_a_killed_process_left_open_is_closed(station: Station, receiver: Receiver) -> None:
     starts = [json.loads(line)["type"] for line in DEMO].index("tool.execution_start")
     session = demo_session(station, lines=DEMO[: starts + 1])
-    (session.directory / "inuse.4194300.lock").write_text("4194300")
+    for name in ("lock", "hold"):
+        (session.directory / f"inuse.4194300.{name}").write_text("4194300")
+        os.utime(session.directory / f"inuse.4194300.{name}", (session.path.stat().st_mtime - 60,) * 2)
     os.utime(session.path, (session.path.stat().st_mtime - 60,) * 2)
 
     exporter = await delivered(station, settings_for(station, receiver))
@@ -243,7 +246,7 @@ async def test_history_goes_out_under_the_name_of_its_run(station: Station, rece
     }
     traces, metrics = _instances(receiver, "traces"), _instances(receiver, "metrics")
     assert len(traces) == 1 and traces == metrics
-    assert _instances(receiver, "logs") == {f"{run}/{name}" for run in traces for name in ("a", "b")}
+    assert _instances(receiver, "logs") == {f"{run}/0" for run in traces}  # of the hour in which both were
     assert sum(totals(receiver, "github.copilot.system.notification.count").values()) == 6
 
 
@@ -328,6 +331,27 @@ async def test_an_endpoint_that_hangs_holds_no_other_back(station: Station, rece
         await until(lambda: set(logged(receiver)) == set(session.durable_ids()) and bool(receiver.spans()))
 
         assert not stuck.spans()
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+async def test_history_keeps_its_times_after_a_restart(station: Station, receiver: Receiver, backfill: bool) -> None:
+    demo_session(station).age(_LONG_AGO if backfill else 0.5)
+    receiver.always(metrics=Reply(503))
+    settings = settings_for(station, receiver)
+    exporter = station.exporter(settings)
+    asked = asyncio.create_task(exporter.ask("backfill", all=True)) if backfill else None
+    [run] = [run for run in exporter.running.daemon.runs if run.name == "otel:metrics"]
+    await until(lambda: bool(run.lanes) and all(lane.settled and lane.mark.delivered for lane in run.lanes.values()))
+    if asked is not None:
+        asked.cancel()
+    await exporter.stop()
+    receiver.always()
+
+    assert await station.exporter(settings).idle() == Exit.DONE
+
+    points = [point for one in receiver.metrics() for point in (*one.sum.data_points, *one.histogram.data_points)]
+    assert points
+    assert max(point.time_unix_nano for point in points) < time.time_ns() - 3_600 * 10**9
 
 
 async def test_history_is_announced_where_it_may_be_dropped(station: Station, receiver: Receiver) -> None:

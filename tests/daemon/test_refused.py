@@ -158,6 +158,27 @@ async def test_an_event_that_is_too_large_by_itself_goes_to_quarantine_after_one
     assert [request.ids() for request in floor.event_requests()].count(["huge"]) == 1
 
 
+async def test_what_is_in_quarantine_stays_there_when_the_marks_are_lost(station: Station, floor: Peer) -> None:
+    session = station.session()
+    session.add(3, size=500)
+    session.append(event("huge", size=300_000))
+    session.add(3, size=500)
+    floor.script = _limited(200_000)
+    exporter = station.exporter(floor)
+    await exporter.idle()
+    await exporter.stop()
+    (station.state / "marks.db").unlink()
+    requests = len(floor.event_requests())
+    floor.script = lambda _: None
+
+    exporter = station.exporter(floor)
+    assert await exporter.idle() == Exit.PARTIAL
+
+    assert len(floor.event_requests()) > requests
+    assert [one["event"] for one in await exporter.quarantined()] == ["huge"]
+    assert floor.ids() == [one for one in session.durable_ids() if one != "huge"]
+
+
 async def test_415_goes_from_zstd_over_gzip_to_identity_and_stays_there(station: Station, full: Peer) -> None:
     session = station.session()
     session.add(50, size=200)

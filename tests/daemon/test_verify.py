@@ -235,7 +235,12 @@ async def test_a_session_deleted_there_is_no_difference(station: Station, full: 
     for ended, row in (first, again):
         assert (ended, row["equal"], row["verdict"], row["missing"]) == (Exit.DONE, False, "deleted there", [])
     assert (backfilled["exit"], backfilled["sessions"][0]["state"].split(";")[0]) == (Exit.DONE, "deleted there")
-    assert listed["sinks"] == [{"name": "mission_control", "delivered": 20, "lag_events": 0, "state": "deleted there"}]
+    assert listed["sinks"] == [
+        {
+            "name": "mission_control", "delivered": 20, "lag_events": 0, "unconfirmed": 0, "confirmed_at": None,
+            "state": "deleted there",
+        }
+    ]  # fmt: skip
     assert full.ids() == []
     assert (await exporter.ask("verify", sessions=["s"]))["exit"] == Exit.PARTIAL
 

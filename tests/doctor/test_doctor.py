@@ -19,17 +19,18 @@ from dataclasses import replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 
-from config.settings import Source
+from config.settings import Otel, Source
 from exporter.core.delivery.segment import Unsendable
 from exporter.doctor import machine, sinks, sources, state
 from exporter.doctor.check import Check, Probe, attempt, shown_url
 from exporter.doctor.doctor import doctor
 from exporter.doctor.facts import Facts, SourceFacts
 from exporter.doctor.sinks import ArchiveProbe, MissionControlProbe, OtlpProbe, cli_telemetry
+from exporter.doctor.way import Way
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as ReceiverStore
@@ -37,7 +38,10 @@ from exporter.sources.event_types import KNOWN
 from exporter.state.lock import StateLock
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
+from exporter.wiring.sinks.otlp import KIND
 from exporter.wiring.sources import facts_of
+from tests.otel.receiver import Receiver
+from tests.otel.reply import Reply
 
 SESSION: Final = "0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0001"
 Responder = Callable[[str, dict[str, str]], tuple[int, dict[str, str]]]
@@ -520,12 +524,40 @@ def test_a_sink_that_does_not_listen_fails() -> None:
     assert [check.verdict for check in (*uploads, *traces, *remote)] == ["failed"] * 3
 
 
-def test_a_grpc_port_that_takes_connections_is_well() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        [check] = asyncio.run(OtlpProbe("otel", url, protocol="grpc").probe()).checks
+PROTOCOLS: Final[tuple[Literal["http/protobuf", "grpc"], ...]] = ("http/protobuf", "grpc")
 
-    assert check.verdict == "ok"
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("refused", "verdict", "told"),
+    [
+        ({}, "ok", "takes traces, metrics, logs"),
+        ({"metrics": 404, "logs": 404}, "note", "takes traces; not metrics (404), logs (404), which will be off"),
+        ({"logs": 503}, "warning", "503"),
+        ({"traces": 404, "metrics": 404, "logs": 404}, "failed", "takes no OTLP"),
+        ({"traces": 401, "metrics": 401, "logs": 401}, "failed", "401"),
+    ],
+)
+def test_every_signal_that_will_be_sent_is_asked_for(
+    protocol: Literal["http/protobuf", "grpc"], refused: dict[str, int], verdict: str, told: str
+) -> None:
+    with Receiver(with_grpc=True) as receiver:
+        receiver.always(**{signal: Reply(status) for signal, status in refused.items()})
+        address = receiver.grpc_url if protocol == "grpc" else receiver.url
+        [check] = asyncio.run(KIND.probe("otel", Otel(endpoint=address, protocol=protocol)).probe()).checks  # type: ignore[misc]  # an OTLP endpoint has a probe
+        asked = sorted(request.signal for request in receiver.requests)
+
+    assert (check.verdict, asked) == (verdict, ["logs", "metrics", "traces"])
+    assert told in check.detail
+    assert bool(check.remedy) == (verdict != "ok")
+
+
+def test_a_port_that_takes_connections_and_no_grpc_fails() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        one = Otel(endpoint=f"http://127.0.0.1:{server.getsockname()[1]}", protocol="grpc", signals=("traces",))
+        [check] = asyncio.run(KIND.probe("otel", one).probe()).checks  # type: ignore[misc]  # as above
+
+    assert check.verdict == "failed"
 
 
 @pytest.mark.parametrize(
@@ -562,11 +594,25 @@ def test_a_whole_address_of_one_signal_is_taken_as_it_is(serve: Callable[[Respon
 
 
 def test_a_certificate_that_is_missing_fails(tmp_path: Path) -> None:
-    endpoint = OtlpProbe("otel", "https://127.0.0.1:1", certificate_file=str(tmp_path / "none.pem"))
+    endpoint = OtlpProbe("otel", "https://127.0.0.1:1", way=Way(str(tmp_path / "none.pem")))
 
     [check] = asyncio.run(endpoint.probe()).checks
 
     assert (check.verdict, "certificate" in check.remedy) == ("failed", True)
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_a_certificate_fails_at_once(tmp_path: Path) -> None:
+    url, pipe = "https://127.0.0.1:1", str(tmp_path / "pipe")
+    os.mkfifo(pipe)
+    probes = (
+        MissionControlProbe("mc", url, way=Way(pipe)),
+        OtlpProbe("otel", url, way=Way(pipe)),
+        OtlpProbe("otel", url, way=Way(client_certificate_file=pipe)),
+    )
+
+    for probe in probes:
+        assert "not a regular file" in asyncio.run(probe.probe()).checks[0].detail
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")

@@ -180,6 +180,30 @@ class StoreContract:
             with open_store() as store:
                 assert newest(store, "third") == (events + 4, session + 2)
 
+    def test_an_accepted_change_is_counted_and_a_failed_or_repeated_one_is_not(self, open_store: OpenStore) -> None:
+        def fail(database: Database) -> None:
+            register("half")(database)
+            raise Refused
+
+        def changes(store: Store) -> int:
+            return store.read_now(lambda database: database.changes())
+
+        with open_store() as store:
+            assert changes(store) == 0
+            store.do(register("s"))
+            store.do(register("s"))
+            assert changes(store) == 1
+            with pytest.raises(Refused):
+                store.do(fail)
+            told = [store.do(store_events("s", event("e1"))).changes for _ in range(2)]
+            assert told == [2, 2]
+            store.do(lambda database: write_jobs.forget_session(database, "s", NOW))
+            assert changes(store) == 3
+            epoch = store.epoch
+        if self.outlives:
+            with open_store() as store:
+                assert (changes(store), store.epoch != epoch) == (3, True)
+
     def test_the_numbers_of_a_job_that_failed_are_not_needed(self, open_store: OpenStore) -> None:
         def fail(database: Database) -> None:
             database.allocate("events", 100)

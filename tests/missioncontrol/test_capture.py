@@ -10,12 +10,12 @@ import pytest
 
 from exporter.core.events.redaction import Redacted
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from tests.shared import REAL
 
 pytestmark = pytest.mark.anyio
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-SHARED = Path(__file__).parents[3] / "shared" / "real"
-CAPTURES = [*sorted(SHARED.glob("captures*/mc_*/mc.jsonl")), *sorted(FIXTURES.glob("**/mc.jsonl"))]
+CAPTURES = [*sorted(REAL.glob("captures*/mc_*/mc.jsonl")), *sorted(FIXTURES.glob("**/mc.jsonl"))]
 
 
 def requests(capture: Path) -> list[tuple[str, str, Any]]:

@@ -22,9 +22,11 @@ from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 pytestmark = pytest.mark.anyio
 
 KILLS = 100
+BATCH = 10
+EVENTS = 12_000
 LOOKED_FOR_AFTER = (30, KILLS)
 SERVE = """
-import asyncio, sys
+import asyncio, os, sys
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
@@ -32,19 +34,47 @@ from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 async def serve():
     with Store(sys.argv[1]) as store:
         server = await serve_http(create_app(store), "127.0.0.1", 0, explicit_port=True)
-        print(server.url, flush=True)
+        print(os.getpid(), server.url, flush=True)
         await server.wait()
 
-asyncio.run(serve())
+for _ in sys.stdin:
+    child = os.fork()
+    if not child:
+        asyncio.run(serve())
+        os._exit(0)
+    os.waitpid(child, 0)
+    print("ended", flush=True)
 """
 
 
-async def start(store_path: Path) -> tuple[asyncio.subprocess.Process, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SERVE, str(store_path), stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    return process, (await process.stdout.readline()).decode().strip()
+class Receivers:
+    """Receivers at one store, one after the other: children of a process that has loaded the program once."""
+
+    def __init__(self, parent: asyncio.subprocess.Process) -> None:
+        assert parent.stdin is not None and parent.stdout is not None
+        self._say, self._said, self._parent = parent.stdin, parent.stdout, parent
+
+    @classmethod
+    async def open(cls, store_path: Path) -> "Receivers":
+        pipe = asyncio.subprocess.PIPE
+        return cls(
+            await asyncio.create_subprocess_exec(sys.executable, "-c", SERVE, str(store_path), stdin=pipe, stdout=pipe)
+        )
+
+    async def start(self) -> tuple[int, str]:
+        """Start the next one; its process and its address."""
+        self._say.write(b"\n")
+        process, url = (await self._said.readline()).decode().split()
+        return int(process), url
+
+    async def kill(self, process: int) -> None:
+        """Kill the one that runs, and wait for its end."""
+        os.kill(process, signal.SIGKILL)
+        assert await self._said.readline() == b"ended\n"
+
+    async def close(self) -> None:
+        self._say.close()
+        assert await self._parent.wait() == 0
 
 
 class Uploader:
@@ -52,7 +82,7 @@ class Uploader:
 
     def __init__(self, session: str, make_event: Callable[..., bytes]) -> None:
         self.session = session
-        self.events = [make_event(f"{session}-{n}", data={"text": "marked " + "x" * (n % 2000)}) for n in range(60_000)]
+        self.events = [make_event(f"{session}-{n}", data={"text": "marked " + "x" * (n % 2000)}) for n in range(EVENTS)]
         self.expected: list[tuple[str, str]] = []
         self.digest = digest.EMPTY
         self.acknowledged = 0
@@ -74,7 +104,7 @@ class Uploader:
             try:
                 await client.post("/agents/sessions", json={"id": self.session})
                 while self.acknowledged < len(self.events):
-                    some = self.events[self.acknowledged : self.acknowledged + 50]
+                    some = self.events[self.acknowledged : self.acknowledged + BATCH]
                     body = b'{"events":[' + b",".join(some) + b"]}"
                     answer = await client.post(f"/agents/sessions/{self.session}/events", content=body)
                     assert answer.status_code == 200
@@ -89,24 +119,26 @@ class Uploader:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_killed_under_load_it_keeps_all_it_acknowledged(
-    store_path: Path, make_event: Callable[..., bytes]
+    store_path: Path, make_event: Callable[..., bytes], record_property: Callable[[str, object], None]
 ) -> None:
     chance = random.Random(20261118)
     uploaders = [Uploader(f"s{number}", make_event) for number in range(4)]
+    receivers = await Receivers.open(store_path)
     for kill in range(1, KILLS + 1):
-        process, url = await start(store_path)
+        process, url = await receivers.start()
         watched = chance.choice(uploaders)
-        watched.kill_at = watched.acknowledged + chance.randrange(50, 800)
+        watched.kill_at = watched.acknowledged + chance.randrange(BATCH, 16 * BATCH)
         watched.reached.clear()
         sending = asyncio.gather(*(uploader.send(url) for uploader in uploaders))
         await watched.reached.wait()
         await asyncio.sleep(chance.random() / 100)
-        os.kill(process.pid, signal.SIGKILL)
-        await process.wait()
+        await receivers.kill(process)
         await sending
         check(store_path, uploaders)
         if kill in LOOKED_FOR_AFTER:
             everything_is_found_once(store_path, uploaders)
+    await receivers.close()
+    record_property(f"{KILLS} kills: events acknowledged", sum(uploader.acknowledged for uploader in uploaders))
 
 
 def check(store_path: Path, uploaders: list[Uploader]) -> None:
@@ -117,12 +149,12 @@ def check(store_path: Path, uploaders: list[Uploader]) -> None:
             held = store.do(lambda database, id=session: queries.upload_state(database, id, with_items=True))  # type: ignore[misc]
             assert held.items is not None
             stored = len(held.items)
-            assert uploader.acknowledged <= stored <= uploader.acknowledged + 50
+            assert uploader.acknowledged <= stored <= uploader.acknowledged + BATCH
             uploader.expect(stored)
             assert held.items == uploader.expected
             assert held.ack.digest == digest.to_hex(uploader.digest)
             # The lost answer's batch is there whole, so the uploader may go on behind it.
-            assert stored in (uploader.acknowledged, uploader.acknowledged + 50)
+            assert stored in (uploader.acknowledged, uploader.acknowledged + BATCH)
             uploader.acknowledged = stored
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-REAL = Path(__file__).parents[3] / "shared" / "real"
+from tests.shared import REAL
+
 DIRECTORIES = sorted(path.parent for path in REAL.glob("captures*/*/meta.json"))
 
 

@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, a server's for 127.0.0.1 and a client's, made by openssl."""
+"""Certificates for tests, made by openssl: an authority, a client's, a server's for this machine and for mc.test."""
 
 import subprocess
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def make_certificates(folder: Path) -> Certificates:
         )  # fmt: skip
     for name in ("server", "client"):
         _openssl(folder, "req", *_new_key(name), "-out", f"{name}.csr", "-subj", f"/CN={name}")
-        (folder / "extensions").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        (folder / "extensions").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:mc.test,IP:2001:db8::1\n")
         _openssl(
             folder, "x509", "-req", "-in", f"{name}.csr",
             "-CA", "authority.pem", "-CAkey", "authority.key", "-days", "2",

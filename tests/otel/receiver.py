@@ -65,8 +65,9 @@ class Receiver:
         self._requests: list[Received] = []
         self._plan: list[Reply] = []
         self._then = OK
+        self._always: Mapping[str, Reply] = {}
         self._closing = threading.Event()
-        self._http = HttpServer(self.took, port)
+        self.http = HttpServer(self.took, port)
         scheme = "http"
         if certificate is not None:
             scheme = "https"
@@ -75,15 +76,15 @@ class Receiver:
             if client_ca is not None:
                 context.load_verify_locations(client_ca)
                 context.verify_mode = ssl.CERT_REQUIRED
-            self._http.context = context
-        self.url = f"{scheme}://127.0.0.1:{self._http.server_address[1]}"
-        self.port = self._http.server_address[1]
+            self.http.context = context
+        self.url = f"{scheme}://127.0.0.1:{self.http.server_address[1]}"
+        self.port = self.http.server_address[1]
         self.grpc_port = 0
         self._grpc = grpc_server(self.took, certificate, key, client_ca, grpc_port) if with_grpc else None
         if self._grpc is not None:
             self.grpc_port = self._grpc[1]
         self.grpc_url = f"{scheme}://127.0.0.1:{self.grpc_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     def __enter__(self) -> "Receiver":
@@ -95,9 +96,9 @@ class Receiver:
     def close(self) -> None:
         """Stop serving; connections that are open are closed."""
         self._closing.set()
-        self._http.shutdown()
-        self._http.close_connections()
-        self._http.server_close()
+        self.http.shutdown()
+        self.http.close_connections()
+        self.http.server_close()
         if self._grpc is not None:
             self._grpc[0].stop(0).wait(5)
 
@@ -106,6 +107,15 @@ class Receiver:
         with self._lock:
             self._plan = list(replies)
             self._then = then or self._then
+
+    def always(self, **replies: Reply) -> None:
+        """Set what every request of a signal gets, whatever the plan says; of the others, the plan decides."""
+        with self._lock:
+            self._always = replies
+
+    def asked(self, signal: Signal) -> int:
+        """How many requests of a signal came."""
+        return sum(request.signal == signal for request in self.requests)
 
     @property
     def requests(self) -> list[Received]:
@@ -155,6 +165,7 @@ class Receiver:
             reply = self._plan.pop(0) if self._plan else self._then
             if (reply.unless is not None and reply.unless not in body) or reply.signal not in (None, signal):
                 reply = OK
+            reply = self._always.get(signal, reply)
             kept = reply.act == "lose" or (reply.act == "answer" and reply.status == 200)
             self._requests.append(Received(signal, path, headers, body, reply, kept, connection))
             self._arrived.notify_all()

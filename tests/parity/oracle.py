@@ -1,7 +1,6 @@
 """Reading what the CLI's own telemetry wrote about a session, and what we make of the session's events."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from otel.event import read
 from otel.machines.traces.machine import Traces
 from otel.model import Span
 from otel.names import Semconv
+from tests.shared import REAL
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "parity"
-CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def load(name: str, version: str, events: Path, *telemetry: Path) -> Session:
 
 def captures() -> list[Session]:
     """Every capture that has both records, where this machine has captures, and the sessions of our own fixtures."""
-    places = [(CAPTURES / "captures", "1.0.102"), (CAPTURES / "captures-1.0.48", "1.0.48")]
+    places = [(REAL / "captures", "1.0.102"), (REAL / "captures-1.0.48", "1.0.48")]
     places += [(FIXTURES / version, version) for version in ("1.0.102", "1.0.48")]
     return [
         load(path.parent.name, version, path.parent / "events.jsonl", path)

@@ -11,9 +11,10 @@ from tests.parity.absent import (
     roots_that_end_elsewhere,
 )
 from tests.parity.compare import Comparison, compare, p95
-from tests.parity.oracle import CAPTURES, captures
+from tests.parity.oracle import captures
 from tests.parity.reasons import ATTRIBUTES, ENDS, EVENTS, OLD_ATTRIBUTES, SPANS
 from tests.parity.table import table
+from tests.shared import REAL
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "telemetry.md"
 COMPARISONS = [compare(session) for session in captures()]
@@ -21,8 +22,8 @@ EACH = [pytest.param(one, id=f"{number}-{one.session.name}") for number, one in 
 
 
 def test_the_captures_are_here() -> None:
-    if not CAPTURES.is_dir():
-        pytest.skip(f"PARITY IS CHECKED ON OUR OWN FIXTURES ONLY: there are no captures in {CAPTURES}")
+    if not REAL.is_dir():
+        pytest.skip(f"PARITY IS CHECKED ON OUR OWN FIXTURES ONLY: there are no captures in {REAL}")
 
     assert len(COMPARISONS) == 19 + 10
 

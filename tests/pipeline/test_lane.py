@@ -2,17 +2,21 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from exporter.core.delivery.position import DELETED_THERE
 from exporter.core.delivery.segment import Unsendable
+from exporter.pipeline import sink_session
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_session import DISAGREEMENT
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
-from tests.daemon.receivers import Floor
+from tests.daemon.receivers import Floor, Full
 from tests.daemon.sessions import event
 from tests.pipeline.parts import Parts, settle
 
@@ -50,6 +54,29 @@ async def test_a_rewind_is_told_and_the_rest_is_sent(parts: Parts, full: Peer) -
     assert full.ids() == ["e0", "e1", "new"]
     assert parts.delivered() == ["e0", "e1", "new"]
     assert "events were rewound" in parts.said()
+
+
+async def test_a_rewind_whose_answer_says_nothing_is_told_again(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=4)
+    lane = parts.lane(file)
+    await settle(lane)
+    full.next_replies.append(Reply(200, body=b"{}"))
+
+    written.replace(*written.lines()[:2])
+    await settle(lane)
+
+    assert full.ids() == ["e0", "e1"] == parts.delivered()
+
+
+async def test_what_had_no_answer_before_a_start_is_hidden_when_a_rewind_took_it(parts: Parts, full: Peer) -> None:
+    written, file = parts.session(count=3)
+    await settle(parts.lane(file))
+    await parts.sink.send("s", ["last"], [event("last")])  # killed before the answer
+
+    written.replace(*written.lines()[:3])
+    await settle(parts.lane(file))
+
+    assert full.ids() == ["e0", "e1", "e2"]
 
 
 async def test_another_lane_goes_on_at_the_mark(parts: Parts, full: Peer) -> None:
@@ -320,3 +347,30 @@ async def test_what_kept_a_session_that_is_delivered_is_over_with_it(floor_parts
     await settle(lane)
 
     assert lane.progress.problem is None
+
+
+async def test_a_doubt_that_comes_while_a_digest_is_made_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sink_session, "_DIGEST_AT_ONCE_MAX", 0)
+    with Peer(Full(tmp_path / "receiver.db")) as peer:
+        parts = Parts(tmp_path, peer)
+        lane = parts.lane(parts.session("s", 10)[1])
+        await settle(lane)
+        in_thread, doubts = asyncio.to_thread, [True]
+
+        async def doubted(function: Callable[..., Any], /, *values: Any) -> Any:
+            made = await in_thread(function, *values)
+            if doubts and doubts.pop():  # another session has an answer of a store that is older
+                parts.store.void_confirmations(parts.sink_state.sink_id)
+                lane.void()
+            return made
+
+        assert lane.doubt()
+        monkeypatch.setattr(asyncio, "to_thread", doubted)
+        await settle(lane)
+        monkeypatch.setattr(asyncio, "to_thread", in_thread)
+
+        assert (doubts, lane.in_doubt, lane.mark.is_confirmed) == ([], True, False)
+        assert lane.doubt()
+        await settle(lane)
+        assert (lane.in_doubt, lane.mark.is_confirmed) == (False, True)
+        await parts.close()

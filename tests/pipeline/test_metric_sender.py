@@ -52,7 +52,7 @@ def _count(parts: Parts, sender: MetricSender) -> None:
 async def test_what_is_counted_again_in_a_new_store_is_in_the_sums_once(parts: Parts, full: Peer) -> None:
     made: list[_Total] = []
 
-    def make(state: bytes | None) -> _Total:
+    def make(_: str, state: bytes | None) -> _Total:
         made.append(_Total(state))
         return made[-1]
 
@@ -103,7 +103,7 @@ class _Counting(EventFeed):
 
     def __init__(self, reader: SegmentReader) -> None:
         super().__init__(reader, keep_live=False)
-        self.sums = MetricSender(_Lines, 0.01)
+        self.sums = MetricSender(lambda _, state: _Lines(state), 0.01)
 
 
 async def _counting(parts: Parts) -> tuple[SinkWorkers, SessionFile]:

@@ -16,7 +16,7 @@ from exporter.core.delivery.position import START, Mark, Position
 from exporter.core.delivery.reconcile import Reconciliation, Walk
 from exporter.core.delivery.segment import Segment
 from exporter.pipeline.metric_sender import MetricSender
-from exporter.pipeline.record_feed import Mapper, Place, RecordCache, RecordFeed, SegmentRecords, has_ended
+from exporter.pipeline.record_feed import Mapper, Place, RecordCache, RecordFeed, SegmentRecords
 from exporter.sources.files.session_file import SessionFile
 from otel.bridge import Bridge, SignalOptions
 from otel.machines.metrics.measurements import pack
@@ -92,7 +92,7 @@ async def test_metrics_are_packed_to_be_counted(parts: Parts) -> None:
     written.append(*DEMO)
     file.refresh(parts.files)
 
-    def no_sums(_: bytes | None) -> None:
+    def no_sums(_: str, __: bytes | None) -> None:
         raise AssertionError("nothing is summed up here")
 
     sender = MetricSender(no_sums, 5.0)  # type: ignore[arg-type]
@@ -122,7 +122,7 @@ async def test_a_session_that_was_left_open_has_an_ending_once(parts: Parts) -> 
     os.utime(written.path, (long_ago, long_ago))
     file.refresh(parts.files)
 
-    assert has_ended(file) and feed.is_left_open(file)
+    assert feed.is_left_open(file)
     ending = await feed.ending(file, walk)
     assert ending is not None and ending.ids
     assert await feed.ending(file, walk) is None

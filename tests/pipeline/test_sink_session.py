@@ -1,6 +1,9 @@
 """What is said to one sink about one session, and what its answers lead to."""
 
+import asyncio
+
 import pytest
+from msgspec import structs
 
 from exporter.core.delivery.position import START, Mark
 from exporter.core.delivery.reconcile import Walk
@@ -16,6 +19,7 @@ from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor
 from tests.daemon.sessions import event
+from tests.daemon.station import until
 from tests.pipeline.parts import LIMITS, Parts
 
 pytestmark = pytest.mark.anyio
@@ -171,6 +175,24 @@ async def test_an_effect_that_fails_leaves_the_state_as_it_was(parts: Parts) -> 
     assert session.state.stopped
 
 
+async def test_what_is_doubted_while_the_mark_waits_for_the_disk_is_not_confirmed(parts: Parts, full: Peer) -> None:
+    _, file = parts.session(count=1)
+    session = parts.sink_session(file)
+    await _deliver(parts, session, file)
+    with parts.locked_store():
+        writing = asyncio.create_task(session.commit(session.state.mark, confirms=True))
+        await until(parts.said)
+        session.void()
+    parts.store.void_confirmations(parts.sink_state.sink_id)
+
+    await writing
+
+    kept = parts.store.mark("s", parts.sink_state.sink_id)
+    assert kept is not None
+    assert not session.state.mark.is_confirmed
+    assert not kept.is_confirmed
+
+
 async def test_from_the_second_setback_in_a_row_a_session_rests(parts: Parts) -> None:
     _, file = parts.session(count=1)
     session = parts.sink_session(file)
@@ -190,6 +212,7 @@ async def test_what_is_gone_is_told_in_parts(parts: Parts, full: Peer, monkeypat
     _, file = parts.session(count=4)
     session = parts.sink_session(file)
     await _deliver(parts, session, file)
+    await session.commit(session.state.mark, [f"e{number}" for number in range(4)], [bytes(32)] * 4)
 
     assert await session.rewound(["e1", "e2", "e3"])
 
@@ -199,6 +222,45 @@ async def test_what_is_gone_is_told_in_parts(parts: Parts, full: Peer, monkeypat
     full.next_replies.append(Reply(503))
     assert not await session.rewound(["e0"])
     assert [*agreements, session.state.agreement] == [Agreement.REGISTERED, Agreement.UNANSWERED]
+
+
+@pytest.mark.parametrize(
+    ("answer", "offers_items", "agreement"),
+    [
+        (b"", True, Agreement.ASKING),
+        (b"{}", True, Agreement.ASKING),
+        (b'{"ack":{"count":3,"digest":""}}', True, Agreement.ASKING),
+        (b'{"ack":{"count":2,"digest":"","accepted":1}}', True, Agreement.ASKING),
+        (b"{}", False, Agreement.UNANSWERED),
+        (b'{"ack":{"count":2,"digest":""}}', True, Agreement.REGISTERED),
+    ],
+)
+async def test_what_is_gone_counts_as_hidden_only_when_the_answer_says_so(
+    parts: Parts, full: Peer, answer: bytes, offers_items: bool, agreement: Agreement
+) -> None:
+    _, file = parts.session(count=3)
+    session = parts.sink_session(file)
+    await _deliver(parts, session, file)
+    await session.commit(session.state.mark, ["e0", "e1", "e2"], [bytes(32)] * 3)
+    parts.sink.capabilities = structs.replace(parts.sink.capabilities, digest=offers_items)
+    full.next_replies.append(Reply(200, body=answer))
+
+    hidden = await session.rewound(["e2"])
+
+    assert (hidden, session.state.agreement) == (agreement is Agreement.REGISTERED, agreement)
+
+
+async def test_an_empty_answer_to_a_registration_leads_to_the_question_what_is_there(parts: Parts, full: Peer) -> None:
+    _, file = parts.session(count=1)
+    first = parts.sink_session(file)
+    await _deliver(parts, first, file)
+    again = parts.sink_session(file)
+    full.script = lambda one: Reply(200, body=b"") if "ids" not in one.path else None
+
+    await again.ready(sending=True)
+
+    assert [one.path for one in full.requests[2:]] == ["/agents/sessions/s", "/agents/sessions/s?ids=1"]
+    assert again.state.agreement is Agreement.REGISTERED
 
 
 async def test_one_event_out_of_quarantine_is_sent_by_itself(parts: Parts, full: Peer) -> None:

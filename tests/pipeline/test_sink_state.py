@@ -1,11 +1,15 @@
 """What all sessions on their way to one sink share: its gate, its quarantine, its store, what is reported of it."""
 
+from dataclasses import replace
+
 import pytest
 
+from exporter.core.delivery.position import Mark
 from exporter.core.delivery.segment import Unsendable
 from exporter.core.delivery.verdict import Accepted, Deleted, Later, Unauthorized
 from exporter.core.names import last_error_name
 from exporter.sinks.sink import Sent
+from exporter.state.marks import StoreUnwritableError
 from tests.pipeline.parts import Parts
 
 pytestmark = pytest.mark.anyio
@@ -41,14 +45,34 @@ async def test_a_refused_token_closes_the_gate_until_it_changes(parts: Parts) ->
 async def test_how_it_ended_is_remembered_if_anything_was_tried(parts: Parts) -> None:
     state, name = parts.sink_state, last_error_name(parts.sink_state.sink_id)
 
-    state.remember()
+    state.remember(answered=True)
     assert parts.store.fact(name) is None
     state.note(Later("down"), "s")
-    state.remember()
+    state.remember(answered=True)
     assert parts.store.fact(name) == "down"
     state.note(Accepted(), "s")
-    state.remember()
+    state.remember(answered=True)
     assert parts.store.fact(name) == ""
+
+
+@pytest.mark.parametrize(
+    ("ended", "confirmed"), [("with all answers", True), ("without one", False), ("killed", False)]
+)
+async def test_what_a_sink_confirmed_counts_after_a_start_only_if_all_had_its_answer(
+    parts: Parts, ended: str, confirmed: bool
+) -> None:
+    state = parts.sink_state
+    mark = parts.store.commit("s", state.sink_id, Mark(), ["a"], [b"1" * 32], {}, confirmed_at=1.0)
+    if ended != "killed":
+        state.remember(answered=ended == "with all answers")
+
+    replace(state)  # the next process
+    after = parts.store.mark("s", state.sink_id)
+
+    assert mark.is_confirmed
+    assert after is not None
+    assert after.is_confirmed == confirmed
+    assert after.confirmed_at == 1.0
 
 
 async def test_what_is_in_quarantine_is_not_sent_unless_it_is_released(parts: Parts) -> None:
@@ -82,7 +106,7 @@ async def test_a_warning_is_repeated_only_when_it_changes(parts: Parts) -> None:
 async def test_another_store_is_noticed_and_settled_when_every_session_was_looked_for(parts: Parts) -> None:
     state = parts.sink_state
     asked: list[int] = []
-    state.on_new_store = lambda: asked.append(1)
+    state.on_doubt = lambda: asked.append(1)
 
     parts.sink.store = "one"
     assert state.check_store()
@@ -100,3 +124,33 @@ async def test_another_store_is_noticed_and_settled_when_every_session_was_looke
     state.store_checked(everywhere=True)
     assert state.known_store() == "two"
     assert not state.check_store()
+
+
+async def test_another_store_is_still_new_when_that_could_not_be_written(parts: Parts) -> None:
+    state = parts.sink_state
+    parts.sink.store = "one"
+    state.check_store()
+    state.store_checked(everywhere=True)
+    parts.store.commit("s", state.sink_id, Mark("a"), ["a"], [bytes(32)], {}, confirmed_at=1.0)
+    asked: list[int] = []
+    state.on_doubt = lambda: asked.append(1)
+
+    parts.sink.store = "two"
+    with parts.locked_store(), pytest.raises(StoreUnwritableError):
+        state.check_store()
+    assert state.check_store()
+
+    assert asked == [1]
+    assert [mark.is_confirmed for mark in parts.store.marks(state.sink_id).values()] == [False]
+    assert parts.said() == ["the receiver has another store than before; every session is looked for in it"]
+
+
+@pytest.mark.parametrize("epoch", ["with a space", "x" * 100_000, "\n"])
+async def test_an_epoch_of_any_text_is_remembered_as_it_was(parts: Parts, epoch: str) -> None:
+    parts.sink.epoch, parts.sink.changes = epoch, 7
+    parts.sink_state.check_store()
+    parts.sink.epoch, parts.sink.changes = "", 0
+
+    replace(parts.sink_state)
+
+    assert (parts.sink.epoch, parts.sink.changes) == (epoch, 7)

@@ -39,6 +39,28 @@ async def test_every_session_is_delivered_with_one_request_at_a_time(floor_parts
     assert workers.summed_up
 
 
+@pytest.mark.parametrize(("size", "at_once"), [(10, 4), (400_000, 2)])
+async def test_many_sessions_are_sent_at_a_time_only_while_they_have_little(
+    floor_parts: Parts, floor: Peer, size: int, at_once: int
+) -> None:
+    floor_parts.sink.lanes_always = 2
+    floor.script = lambda one: Reply(delay=0.1) if one.is_events else None
+    workers = SinkWorkers(floor_parts.sink_state, 4)
+    for number in range(12):
+        written, file = floor_parts.session(f"s{number}")
+        written.add(2, size=size)
+        file.refresh(floor_parts.files)
+        workers.lanes[file.session] = floor_parts.lane(file)
+        workers.ask(workers.lanes[file.session])
+
+    workers.start(sum_up=False)
+    await until(workers.idle, 30.0)
+    await workers.stop(1.0)
+
+    assert [floor.ids(f"s{number}") for number in range(12)] == [["e0", "e1"]] * 12
+    assert floor.open_max == at_once
+
+
 async def test_a_failing_sink_is_probed_by_one_request_at_a_time(floor_parts: Parts, floor: Peer) -> None:
     floor.script = lambda one: Reply(503)
     workers = _workers(floor_parts, 4, connections=4)
@@ -54,6 +76,25 @@ async def test_a_failing_sink_is_probed_by_one_request_at_a_time(floor_parts: Pa
 
     assert asked <= 4  # those that were under way when it failed first
     assert [len(floor.ids(f"s{number}")) for number in range(4)] == [3] * 4
+
+
+async def test_sessions_that_register_at_a_sink_that_fails_let_the_wait_grow(floor_parts: Parts, floor: Peer) -> None:
+    floor.script = lambda one: Reply(503) if one.is_events else None
+    workers = _workers(floor_parts, 6, connections=1)
+    workers.start(sum_up=False)
+    for lane in workers.lanes.values():
+        workers.ask(lane)
+
+    await until(lambda: len(floor.event_requests()) >= 3)
+    failures = floor_parts.sink_state.gate.failures
+    floor.script = lambda one: None
+    await until(workers.idle)
+    await workers.stop(1.0)
+
+    assert len({request.session for request in floor.event_requests()[:3]}) == 3
+    assert failures >= 2
+    assert floor_parts.sink_state.gate.failures == 0
+    assert "the sink answers again" in floor_parts.said()
 
 
 async def test_a_refused_token_is_tried_again_when_it_changes(floor_parts: Parts, floor: Peer) -> None:
@@ -106,7 +147,12 @@ async def test_one_session_answers_for_all_when_the_receiver_has_another_store(p
     parts.store.remember(f"store of sink {parts.sink_state.sink_id}", "another one")
     parts.sink.store = None
     workers.check_one_session(sees_all=True)
-    await until(lambda: workers.idle() and parts.sink_state.new_store is None)
+
+    def looked_for() -> bool:
+        workers.hurry_checks()  # else they are spread over a minute
+        return workers.idle() and parts.sink_state.new_store is None
+
+    await until(looked_for)
     await workers.stop(1.0)
 
     assert len(full.requests) == before + 1 + 3  # the one that noticed is not asked twice

@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -232,3 +235,15 @@ class Machine:
             self.floor.close()
         if self.team is not None:
             self.team.close()
+
+
+@contextmanager
+def new_machine() -> Iterator[Machine]:
+    """A machine in a directory of its own, short enough in its path for a control socket; all is gone at the end."""
+    root = Path(tempfile.mkdtemp(prefix="xm-")).resolve()
+    machine = Machine(root)
+    try:
+        yield machine
+    finally:
+        machine.close()
+        shutil.rmtree(root, ignore_errors=True)

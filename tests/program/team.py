@@ -14,7 +14,7 @@ import httpx
 
 from tests.cli.program import command
 from tests.program.session_files import event_id
-from tests.program.waiting import until
+from tests.program.waiting import PATIENCE_SECONDS, until
 
 TOKEN: Final = "team-token-of-the-tests"
 
@@ -90,7 +90,7 @@ class Team:
         assert found is not None
         return int(found[1])
 
-    def wait_for(self, session: str, lines: Sequence[bytes]) -> None:
+    def wait_for(self, session: str, lines: Sequence[bytes], *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until it holds as many events as there are lines and the last one of them."""
         last = event_id(lines[-1]) if lines else None
         path = f"{self.root}/api/v1/sessions/{session}/digest"
@@ -102,7 +102,8 @@ class Team:
             ack = answer.json()
             return bool(ack["count"] == len(lines) and ack["last_event_id"] == last)
 
-        until(arrived, f"{len(lines)} events of {session} at the team's receiver, which has {self.count(session)}")
+        what = f"{len(lines)} events of {session} at the team's receiver, which has {self.count(session)}"
+        until(arrived, what, seconds=seconds)
 
     def assert_holds(self, session: str, lines: Sequence[bytes]) -> None:
         """Read the session page by page as a program does, and compare every byte of every page with the lines."""

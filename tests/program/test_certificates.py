@@ -29,7 +29,6 @@ def test_delivery_works_with_the_certificate_file_and_not_without(
 ) -> None:
     session, team = encrypted.session().write(50), encrypted.team
     assert team is not None
-    encrypted.environment["SSL_CERT_FILE"] = str(certificates.authority)
 
     running = encrypted.start()
     running.wait_for_word("not trusted")

@@ -1,6 +1,7 @@
 """Killed at any instant, every durable event is stored once and at most one batch is sent twice (F3)."""
 
 import threading
+from collections.abc import Callable
 from random import Random
 from typing import Final
 
@@ -111,7 +112,9 @@ def assert_floor_holds_exactly(machine: Machine) -> None:
         assert machine.floor.lines(session.id) == session.durable()
 
 
-def test_200_kills_while_60000_events_are_written_store_each_once(machine: Machine) -> None:
+def test_200_kills_while_60000_events_are_written_store_each_once(
+    machine: Machine, record_property: Callable[[str, object], None]
+) -> None:
     machine.with_floor()
     sessions = [machine.session() for _ in range(5)]
     author = Author(sessions, EVENTS, SEED)
@@ -124,6 +127,7 @@ def test_200_kills_while_60000_events_are_written_store_each_once(machine: Machi
     assert machine.floor is not None
     for session in sessions:
         assert_one_batch_at_most_was_repeated(machine.floor, session)
+    record_property(f"{KILLS} kills: twice", machine.floor.repeated())
     machine.verify()
 
 

@@ -7,7 +7,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -76,7 +76,12 @@ def _deliver_backlog(machine: Machine) -> Backlog:
     )
 
 
-def test_small_sessions_are_complete_before_a_huge_one(backlog: Backlog) -> None:
+def test_small_sessions_are_complete_before_a_huge_one(
+    backlog: Backlog, record_property: Callable[[str, object], None]
+) -> None:
+    record_property(
+        "share of the huge one then", f"{backlog.large_arrived_when_small_were_done / backlog.large_events:.0%}"
+    )
     assert backlog.small_arrived == [SMALL_EVENTS] * SMALL_SESSIONS
     assert backlog.large_arrived_when_small_were_done < backlog.large_events
 

@@ -4,6 +4,7 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Final
 
@@ -75,7 +76,9 @@ def _calls(receiver: Receiver) -> float:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_killed_again_and_again_every_record_arrives(telling: Machine, receiver: Receiver) -> None:
+def test_killed_again_and_again_every_record_arrives(
+    telling: Machine, receiver: Receiver, record_property: Callable[[str, object], None]
+) -> None:
     rng = random.Random(3)
     left = {f"s{number}": list(_DEMO) for number in range(_SESSIONS)}
     for _ in range(_KILLS):
@@ -97,6 +100,8 @@ def test_killed_again_and_again_every_record_arrives(telling: Machine, receiver:
     assert logged == dict.fromkeys(left, len(_DEMO))
     spans = Counter(session for session, kind, _ in found if kind == "span")
     assert len(set(spans.values())) == 1  # all sessions are the same one
+    record_property(f"{_KILLS} kills: records", found.total())
+    record_property("batches sent twice", _repeating(receiver))
     assert _repeating(receiver) <= _KILLS * _SESSIONS * 2  # one batch per life, session and signal
     assert _calls(receiver) == _SESSIONS * sum(json.loads(line)["type"] == "tool.execution_complete" for line in _DEMO)
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,9 @@ def test_a_zeroed_key_of_the_markers_is_replaced_loudly_and_everything_is_delive
 
 
 @pytest.mark.parametrize("how", ["deleted", "moved", "deleted and made again"])
-def test_a_state_directory_that_vanishes_is_said_and_nothing_is_sent_twice(machine: Machine, how: str) -> None:
+def test_a_state_directory_that_vanishes_is_said_and_nothing_is_sent_twice(
+    machine: Machine, how: str, record_property: Callable[[str, object], None]
+) -> None:
     counting = machine.with_floor().floor
     assert counting is not None
     session = machine.session().write(100)
@@ -97,11 +100,14 @@ def test_a_state_directory_that_vanishes_is_said_and_nothing_is_sent_twice(machi
     for one in (session, other):
         counting.wait_for(one.id, [event_id(line) for line in one.durable()])
     third = machine.exporter("quarantine", "list")
+    status = machine.exporter("status")
 
-    assert (second.returncode, third.returncode) == (7, 7), second.stderr + third.stderr
+    assert (second.returncode, third.returncode, status.returncode) == (7, 7, 7), second.stderr + third.stderr
+    assert f"process {running.process.pid}" in status.stderr
     assert f"process {running.process.pid}" in second.stderr
     assert counting.lines(session.id) == session.durable()
     assert counting.lines(other.id) == other.durable()
+    record_property("sent twice until it is stopped", counting.repeated())
     machine.assert_sent_once()
     assert running.alive, running.text()
     running.stop()

@@ -17,6 +17,7 @@ from tests.real.scripts import prompt
 
 TURN_SECONDS_MAX = 60
 READY_SECONDS_MAX = 15
+CANCEL_SECONDS = 2
 
 
 class Driver:
@@ -97,8 +98,11 @@ class Driver:
                     raise
                 time.sleep(0.5)
 
-    def turn(self, scenario: str) -> str:
-        """Run a prompt and return how its turn ended; a scenario that begins with `!` is a command for the shell."""
+    def turn(self, scenario: str, *, cancels: bool = False) -> str:
+        """Run a prompt and return how its turn ended; a scenario that begins with `!` is a command for the shell.
+
+        With `cancels` the turn is cancelled while a command sleeps.
+        """
         text = scenario if scenario.startswith("!") else prompt(scenario, self.host.home)
         begun = {"turnId": str(uuid.uuid4())}
         if self.host.is_classic:
@@ -107,14 +111,20 @@ class Driver:
             message = {"text": text, "origin": {"kind": "user"}}
             now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             self._dispatch({"type": "chat/turnStarted", **begun, "startedAt": now, "message": message})
-        return self._until_the_end(begun["turnId"])
+        return self._until_the_end(begun["turnId"], cancels)
 
-    def _until_the_end(self, turn: str) -> str:
+    def _until_the_end(self, turn: str, cancels: bool) -> str:
         until = time.monotonic() + TURN_SECONDS_MAX
         while time.monotonic() < until:
             message = self._told.pop(0) if self._told else self._receive(TURN_SECONDS_MAX)
             action = (message.get("params") or {}).get("action") or {}
             kind = str(action.get("type", "")).partition("/")[2]
+            is_running = kind == "toolCallConfirmed" or (kind == "toolCallReady" and action.get("confirmed"))
+            if cancels and is_running and (kind == "toolCallConfirmed" or "sleep" in json.dumps(action)):
+                cancels = False
+                time.sleep(CANCEL_SECONDS)
+                prefix, lasted = ("session", {}) if self.host.is_classic else ("chat", {"duration": 2000})
+                self._dispatch({"type": f"{prefix}/turnCancelled", "turnId": turn, **lasted})
             if kind == "toolCallReady" and not action.get("confirmed"):
                 permitted = {"turnId": action["turnId"], "toolCallId": action["toolCallId"], "approved": True}
                 prefix = "session" if self.host.is_classic else "chat"

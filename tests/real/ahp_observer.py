@@ -1,10 +1,14 @@
-"""The AHP source on a thread of its own, with a journal behind it, beside a real host that a test drives."""
+"""The AHP source on a thread of its own, with a journal behind it, beside a real host that a test drives.
+
+`verified` compares what an observer has left with the host's history, as the program does.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import socket
+import subprocess
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -20,14 +24,21 @@ from exporter.sources.ahp.marks import AhpMarks
 from exporter.sources.ahp.source import AhpSource
 from exporter.sources.journals import Journals
 from exporter.sources.remote import Callbacks, SourceEvent, Want
+from tests.real.ahp_host import TOKEN
+from tests.real.cage import Cage
 from tests.real.cli import wait_until
+from tests.real.station import PROGRAM, environment
 
 FOLLOW_SECONDS_MAX = 30
+PROGRAM_SECONDS_MAX = 60
 JOURNAL_BYTES_MAX = 64 << 20
 
 
 class AhpObserver:
-    """Follows the active sessions of the host that `connect` reaches; a context manager."""
+    """Follows the active sessions of the host that `connect` reaches; a context manager.
+
+    `root` is as the program's state directory.
+    """
 
     def __init__(
         self, root: Path, url: str, connect: Callable[[], socket.socket], *, elsewhere: frozenset[str] = frozenset()
@@ -40,7 +51,7 @@ class AhpObserver:
         self._is_paused = False
         self._connections: list[ClientConnection] = []
         self._agents = AgentRegistry()
-        self._journals = Journals(root, JOURNAL_BYTES_MAX)
+        self._journals = Journals(root / "journals", JOURNAL_BYTES_MAX)
         callbacks = Callbacks(
             self._take,
             self._journals.mark,
@@ -51,7 +62,7 @@ class AhpObserver:
         )
         shown, _, token = url.partition("?tkn=")
         address = Address(shown, lambda: token)
-        marks = AhpMarks(root / "marks", address.shown)
+        marks = AhpMarks(root / "ahp", address.shown)
         self.source = AhpSource(
             address,
             callbacks,
@@ -65,7 +76,7 @@ class AhpObserver:
 
     def events(self, session: str) -> list[dict[str, Any]]:
         """What the journal of a session holds."""
-        path = self.root / session / "events.jsonl"
+        path = self.root / "journals" / session / "events.jsonl"
         written = path.read_bytes() if path.exists() else b""
         return [json.loads(line) for line in written[: written.rfind(b"\n") + 1].splitlines()]
 
@@ -140,3 +151,34 @@ class AhpObserver:
             pass
         finally:
             self._loop.close()
+
+
+def verified(
+    cage: Cage, port: int, root: Path, session: str, *, token: str = TOKEN, files: Path | None = None
+) -> tuple[int, list[dict[str, Any]]]:
+    """The exit status and the rows of `exporter verify --source` of a session that an observer with this root followed.
+
+    What the journal has is delivered to an archive first. `files` is the CLI's home that is in its reach.
+    """
+    directory = root.parent / f"{root.name}-verified"
+    (directory / "elsewhere").mkdir(parents=True, exist_ok=True)
+    (directory / "token").write_text(token)
+    settings = {
+        **environment(directory),
+        "EXPORTER_STATE_DIR": str(root),
+        "EXPORTER_COPILOT_HOME": str(files or directory / "elsewhere"),
+        "EXPORTER_ARCHIVE__URL": (directory / "archive").as_uri(),
+        "EXPORTER_ARCHIVE__SEAL_SECONDS": "0.1",
+    }
+
+    def ended(*arguments: str) -> tuple[int, bytes]:
+        program = cage.start([*PROGRAM, *arguments], environment=settings, directory=directory, stdout=subprocess.PIPE)
+        stdout, _ = program.communicate(timeout=PROGRAM_SECONDS_MAX)
+        return program.returncode, stdout
+
+    if any((root / "journals").glob("*")):
+        ended("run", "--until-idle")  # without the host, which would add what was missed
+    settings["EXPORTER_SOURCE"] = json.dumps([{"url": f"ahp+ws://127.0.0.1:{port}/?token_file={directory / 'token'}"}])
+    status, output = ended("verify", "--session", session, "--source", "--wake", "--json")
+    rows: list[dict[str, Any]] = json.loads(output)["sessions"]
+    return status, rows

@@ -52,7 +52,9 @@ class Cage:
         """A connection to a port inside; ConnectionRefusedError while nobody listens there."""
         if self._control:
             return self._ask({"connect": port})
-        return socket.create_connection(("127.0.0.1", port), 10)
+        made = socket.create_connection(("127.0.0.1", port), 10)
+        made.settimeout(None)  # a relay would end a connection that is quiet for as long
+        return made
 
     def free_port(self) -> int:
         """A port inside on which nobody listens now."""

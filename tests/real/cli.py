@@ -149,11 +149,17 @@ class Copilot:
 
 
 def wait_until(happened: Callable[[], bool], what: str, seconds_max: float) -> None:
-    """Return as soon as it is so; TookTooLong after a while."""
+    """Return as soon as it is so; TookTooLong after a while. An answer that lacks what is asked for means "not yet"."""
     deadline = time.monotonic() + seconds_max
-    while not happened():
+    lacks: Exception | None = None
+    while True:
+        try:
+            if happened():
+                return
+        except (LookupError, ValueError) as error:
+            lacks = error
         if time.monotonic() > deadline:
-            raise TookTooLong(what)
+            raise TookTooLong(what) from lacks
         time.sleep(0.02)
 
 

@@ -55,14 +55,16 @@ class Upload:
 class Server:
     """A headless CLI with one client. A context manager: leaving it stops the server with SIGTERM."""
 
-    def __init__(self, copilot: Copilot, upload: Upload | None = None, wire_api: str = "completions") -> None:
+    def __init__(
+        self, copilot: Copilot, upload: Upload | None = None, wire_api: str = "completions", *, port: int = 0
+    ) -> None:
         self.copilot = copilot
         self._wire_api = wire_api
         self.work = copilot.working_directory()
         (self.work / ".user").mkdir()
         subprocess.run(["git", "init", "--quiet", str(self.work)], check=True, timeout=20)
         environment = copilot.environment(self.work / ".user")
-        arguments = ["--headless", "--no-auto-update", "--no-auto-login", "--port", "0"]
+        arguments = ["--headless", "--no-auto-update", "--no-auto-login", "--port", str(port)]
         if upload:
             # The uploader does not start when the CLI is told to be offline, so it takes a cage that is isolated.
             assert copilot.cage.isolated, "the CLI's uploader runs only where nothing but loopback can be reached"
@@ -139,6 +141,11 @@ class Server:
         """The session's workspace.yaml."""
         return self.events(session_id).with_name("workspace.yaml").read_text()
 
+    def stop(self) -> None:
+        """SIGTERM, and wait until it has ended."""
+        self._client.close()
+        stop(self._program)
+
     def kill(self) -> None:
         """SIGKILL, to the server alone."""
         self._program.kill()
@@ -148,8 +155,7 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
-        stop(self._program)
+        self.stop()
 
     def _session_options(self) -> dict[str, object]:
         provider = {"type": "openai", "baseUrl": self.copilot.model_url, "wireApi": self._wire_api}

@@ -115,10 +115,37 @@ SCENARIOS: dict[str, Sequence[Turn]] = {
     ),
     "sub_fail": _turns(_agent("doomed", "child_fail"), _wait(4), Say("It failed."), *_NOTED),
     "sub_nest": _turns(_agent("outer", "child_nest", kind="general-purpose", mode="sync"), Say("Two levels are done.")),
+    "sub_nest_fail": _turns(
+        _agent("outer", "child_nest_fail", kind="general-purpose", mode="sync"), Say("The inner one failed.")
+    ),
+    "par3": _turns(
+        (
+            _shell("sleep 1; echo one", "Last to end", initial_wait=30),
+            _shell("echo two", "First to end"),
+            _shell("sleep 0.5; echo three", "Second to end", initial_wait=30),
+        ),
+        Say("Three at once."),
+    ),
+    "mixed": _turns(
+        (Say("I look at both.", reasoning="One first."), _shell("sleep 0.7; echo a", "Slow"), _shell("echo b", "Fast")),
+        (Say("And once more.", reasoning="Then another."), _shell("echo c", "Third")),
+        Say("Seen."),
+    ),
+    "bash_err": _turns((Say("I try."), _shell("echo tried", "Try")), Fail(400)),
+    "mixed_slow": _turns(
+        (Say("A quick one."), _shell("echo quick", "Quick")),
+        (
+            Say("Now a slow one."),
+            _shell("sleep 20; echo slow", "Slow", initial_wait=30),
+            _shell("echo beside", "Beside"),
+        ),
+        Say("Both ended."),
+    ),
     "child_bash": _turns(_shell("echo from-the-agent", "Say something"), Say("The agent has spoken.")),
     "child_text": _turns(Say("The agent had nothing to do.")),
     "child_fail": _turns(Fail(400)),
     "child_nest": _turns(_agent("inner", "child_bash", mode="sync"), Say("The inner agent is done.")),
+    "child_nest_fail": _turns(_agent("inner", "child_fail", mode="sync"), Say("The inner agent failed.")),
     "instr": _turns(Call("view", {"path": f"{WORKING_DIRECTORY}/ledger/entry.py"}), Say("Read.")),
     "edit": _turns(
         Call("create", {"path": f"{WORKING_DIRECTORY}/list.txt", "file_text": "one\ntwo\n"}),
@@ -126,13 +153,17 @@ SCENARIOS: dict[str, Sequence[Turn]] = {
         Say("Changed."),
     ),
     "err500": _turns(Fail(500)),
+    "err400": _turns(Fail(400)),
     "badtool": _turns(Call("tool_that_is_not", {"n": 1}), Say("There is no such tool.")),
     "report": _turns(Call("report_intent", {"intent": "Looking around"}), Say("Reported.")),
     "extsend": _turns(_wait(4), Say("An extension had four seconds.")),
     "big": _turns(Say("y" * 70_000)),
     "many": _turns(*(_shell(f"echo number {n}", f"Number {n}") for n in range(40)), Say("Forty commands.")),
+    "views": _turns(*((Call("view", {"path": WORKING_DIRECTORY}),) * 100 for _ in range(3)), Say("Seen often.")),
     "reason": _turns(Say("So it is.", reasoning="If it were not, it would not be. It is.")),
     "odd": _turns(Say("Tab\there, null \u0000, line \u2028 paragraph \u2029, é, 😀, and \\ud800.")),
 }
 
-TOP_LEVEL = [name for name in SCENARIOS if not name.startswith("child_")]
+# Played on agent hosts only: some would keep the CLI for long, or are cancelled.
+ON_HOSTS = ("par3", "err400", "mixed", "bash_err", "mixed_slow", "sub_nest_fail", "views")
+TOP_LEVEL = [name for name in SCENARIOS if not name.startswith("child_") and name not in ON_HOSTS]

@@ -50,7 +50,6 @@ def _backfill(directory: Path, home: Path, endpoint: str) -> None:
         "EXPORTER_COPILOT_HOME": str(home),
         "EXPORTER_STATE_DIR": str(directory / "state"),
         "EXPORTER_OTEL__ENDPOINT": endpoint,
-        "EXPORTER_OTEL__SIGNALS": "traces",
     }
     command = [sys.executable, "-m", "exporter", "backfill", "--all", "--sink", "otel"]
     done = subprocess.run(

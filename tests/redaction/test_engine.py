@@ -3,7 +3,6 @@
 import base64
 import importlib
 import json
-import os
 import pkgutil
 import random
 import re
@@ -26,7 +25,7 @@ from redaction.rules.detectors import is_credible
 from tests.redaction.contract import BUDGET_MS, RedactorContract
 from tests.redaction.events import content_of, event
 from tests.redaction.made_up import KINDS, MadeUp, make, survivors
-from tests.shared import CACHE
+from tests.shared import CACHE, REAL
 
 KEY = b"a key of the tests"
 ENGINE = Engine(KEY, cache_dir=CACHE)
@@ -252,8 +251,7 @@ def test_every_rule_has_an_id_a_provider_and_a_marker_that_it_accepts() -> None:
 
 def _captured_lines() -> list[bytes]:
     """The secrets scenario of the real CLI where it is at hand, else the same made up."""
-    shared = Path(os.environ.get("EXPORTER_SHARED", ROOT.parent / "shared"))
-    capture = shared / "real" / "captures" / "secrets" / "events.jsonl"
+    capture = REAL / "captures" / "secrets" / "events.jsonl"
     if capture.exists():
         return capture.read_bytes().split(b"\n")[:-1]
     secrets = [make(kind, 11).text for kind in KINDS]

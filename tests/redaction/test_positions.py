@@ -52,7 +52,7 @@ MASKED = (
 LEFT_ALONE = (
     "vault operator unseal -reset -migrate",
     "the password is stored_in_2024 or marble_harbour_4 or marble_harbour_4071/next",
-    "tool --password secure2 --username=user2",
+    "tool --password secret --username=user2",
     "new DirectoryEntry(path, user, password)",
     "vault operator unseal <unseal key from the first step of the guide>",
     "Use the following password to proceed to installation: see below",

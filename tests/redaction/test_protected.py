@@ -1,10 +1,8 @@
 """Only the envelope, ids at their places that look like ids, and ciphertext are left alone; all else is text."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from tests.redaction.contract import BUDGET_MS
 from tests.redaction.events import EVENT, SESSION, line
 from tests.redaction.made_up import make
 from tests.rows import each
-from tests.shared import CACHE
+from tests.shared import CACHE, REAL
 
 TOKEN = make("github ghp", 3).text
 SECRETS = (TOKEN, make("aws id", 3).text)
@@ -24,7 +22,6 @@ CALL = "call_0a1b2c3d4e5f60718293a4b5"
 ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 KNOWING = ENGINE.with_known_values([EVENT, SESSION, UUID, CALL])
 DROPPING = Engine(b"a key of the tests", opaque="drop", cache_dir=CACHE)
-CAPTURES = Path(os.environ.get("EXPORTER_SHARED", Path(__file__).parents[3] / "shared")) / "real"
 TYPES = (*LINKAGE, "session.model_change", "session.custom_notification", "session.info", "brand.new", "")
 # Names that are an id, or mean something, at some place of some event.
 NAMES = re.findall(
@@ -124,7 +121,7 @@ def test_dropping_opaque_fields_hides_no_secret_in_a_users_own() -> None:
 
 
 def _captured() -> Iterator[dict[str, Any]]:
-    for file in sorted(CAPTURES.glob("captures*/*/events.jsonl")):
+    for file in sorted(REAL.glob("captures*/*/events.jsonl")):
         for raw in file.read_bytes().splitlines():
             yield json.loads(raw)
 

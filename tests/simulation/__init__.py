@@ -3,6 +3,7 @@
 clock      an event loop in which time passes only when nothing is left to do
 disk       session files and databases in memory
 receiver   receivers with every capability, and at the floor
+redactor   a redactor that masks one word
 network    what goes wrong on the way, and what must hold of every request
 exporters  one process of the exporter, which can be killed
 world      the steps of a schedule, and what must hold

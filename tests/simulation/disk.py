@@ -7,10 +7,9 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from exporter.core.delivery.position import Mark
 from exporter.sources.files import session_file
@@ -116,7 +115,7 @@ def followed(disk: Disk, session: str) -> session_file.SessionFile:
 
 @contextmanager
 def mounted(disk: Disk) -> Iterator[None]:
-    """Let session files be opened and read on this disk."""
+    """Let session files be opened and read on this disk, and databases be used until the end."""
     names = vars(session_file)
     ours = {"os": disk, "open_inside": disk.open, "leads_out": lambda _: False}  # this disk has no links
     before = {name: names[name] for name in ours}
@@ -125,37 +124,79 @@ def mounted(disk: Disk) -> Iterator[None]:
         yield
     finally:
         names.update(before)
+        MARKS.put_back()
+        QUARANTINE.put_back()
 
 
-@cache
-def _image(schema: Schema) -> bytes:
-    made = sqlite3.connect(":memory:", isolation_level=None)
-    made.executescript(f"{schema.script}; PRAGMA user_version={schema.version};")
-    return made.serialize()
+class Shelf:
+    """Databases in memory. They are emptied and used again: to make one takes longer than to play a short schedule."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._free: list[tuple[sqlite3.Connection, int]] = []
+        self._lent: list[tuple[sqlite3.Connection, int]] = []
+        self._tables: list[str] = []
+
+    def take(self) -> sqlite3.Connection:
+        """Return an empty database, until all are put back."""
+        if not self._free:
+            made = self._made()
+            self._free.append((made, made.total_changes))
+        connection, changes = self._free.pop()
+        if connection.total_changes != changes:
+            for table in self._tables:
+                connection.execute(f"DELETE FROM {table}")
+        self._lent.append((connection, connection.total_changes))
+        return connection
+
+    def copy(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """Return a database with the same content."""
+        copied = self.take()
+        connection.backup(copied)
+        self._lent[-1] = copied, -1
+        return copied
+
+    def put_back(self) -> None:
+        """Take back every database that was lent."""
+        self._free += self._lent
+        self._lent.clear()
+
+    def _made(self) -> sqlite3.Connection:
+        made = sqlite3.connect(":memory:", isolation_level=None)
+        made.execute("PRAGMA journal_mode = OFF")  # nothing is undone here: a crash is before a transaction, or after
+        made.executescript(f"{self._schema.script}; PRAGMA user_version={self._schema.version};")
+        self._tables = [str(name) for (name,) in made.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        return made
 
 
-def _opened(image: bytes) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.deserialize(image)
-    return connection
+MARKS: Final = Shelf(replace(marks._SCHEMA, script=f"{marks._SCHEMA.script};{marks._LATER_TABLES}"))
+QUARANTINE: Final = Shelf(quarantine._SCHEMA)
+_GONE: Final = sqlite3.connect(":memory:")
+_GONE.close()
 
 
 class MemoryMarks(marks.MarkStore):
     """The marks in memory. `crash` is when the exporter dies: before or after the next transaction."""
 
-    def __init__(self, image: bytes | None, crashed: Callable[[], None]) -> None:
+    def __init__(self, left: sqlite3.Connection | None, crashed: Callable[[], None]) -> None:
         self.epoch, self.set_aside, self._void = 0, None, False
         self._sinks = {}
-        self._connection = _opened(image or _image(marks._SCHEMA))
+        self._connection = left or MARKS.take()
         self._crashed = crashed
         self.crash: str | None = None
         self.full = False
         self.watch: Callable[[str, int, Mark, list[str]], None] = lambda *_: None
         self.watch_rest: Callable[[str, int, set[str]], None] = lambda *_: None
 
-    def image(self) -> bytes:
-        """Return what is on the disk."""
-        return self._connection.serialize()
+    def leave(self) -> sqlite3.Connection:
+        """Return what is on the disk, which this process does not touch any more."""
+        left, self._connection = self._connection, _GONE
+        left.rollback()
+        return left
+
+    def copied(self) -> sqlite3.Connection:
+        """Return a copy of what is on the disk."""
+        return MARKS.copy(self._connection)
 
     def _change(self, statements: Iterable[marks._Statement]) -> None:
         if self.full:
@@ -167,8 +208,10 @@ class MemoryMarks(marks.MarkStore):
             self._crashed()
             raise asyncio.CancelledError
 
-    def replace_delivered(self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes]) -> Mark:
-        replaced = super().replace_delivered(session, sink, mark, delivered)
+    def replace_delivered(
+        self, session: str, sink: int, mark: Mark, delivered: Mapping[str, bytes], *what: Any, **more: Any
+    ) -> Mark:
+        replaced = super().replace_delivered(session, sink, mark, delivered, *what, **more)
         self.watch_rest(session, sink, set(delivered))
         return replaced
 
@@ -181,11 +224,16 @@ class MemoryMarks(marks.MarkStore):
 class MemoryQuarantine(quarantine.Quarantine):
     """The quarantine in memory."""
 
-    def __init__(self, image: bytes | None) -> None:
+    def __init__(self, left: sqlite3.Connection | None) -> None:
         self._bytes_max, self._days_max, self.set_aside = 1 << 30, 30, None
-        self._connection = _opened(image or _image(quarantine._SCHEMA))
+        self._connection = left or QUARANTINE.take()
         self._bytes = self._measure()
 
-    def image(self) -> bytes:
-        """Return what is on the disk."""
-        return self._connection.serialize()
+    def leave(self) -> sqlite3.Connection:
+        """Return what is on the disk, which this process does not touch any more."""
+        left, self._connection = self._connection, _GONE
+        return left
+
+    def copied(self) -> sqlite3.Connection:
+        """Return a copy of what is on the disk."""
+        return QUARANTINE.copy(self._connection)

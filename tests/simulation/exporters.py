@@ -1,21 +1,25 @@
 """An exporter of the real pipeline, on a simulated disk and network, which starts from its databases."""
 
+import contextlib
+import sqlite3
 from dataclasses import dataclass
 
 from exporter.core.delivery.gate import Gate
 from exporter.core.notice import Notice
 from exporter.pipeline.feed import EventFeed
 from exporter.pipeline.lane import Lane
-from exporter.pipeline.segment_reader import SegmentReader
+from exporter.pipeline.segment_reader import SegmentReader, kept_bytes
 from exporter.pipeline.sink_state import SinkState
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sinks.mission_control import MissionControlSink
 from exporter.sources.files.session_file import OpenFiles, SessionFile
-from tests.simulation.disk import Disk, MemoryMarks, MemoryQuarantine, followed
+from exporter.state.marks import StoreUnwritableError
+from tests.simulation.disk import MARKS, QUARANTINE, Disk, MemoryMarks, MemoryQuarantine, followed
 from tests.simulation.network import Line, Wire
+from tests.simulation.redactor import redact
 
 CONNECTIONS = 2
-CACHE_BYTES = 600
+CACHE_BYTES = 8_000  # three segments or so
 _READERS_MAX = 8
 
 
@@ -23,8 +27,13 @@ _READERS_MAX = 8
 class Databases:
     """What an exporter remembers, as it is on the disk."""
 
-    marks: bytes | None = None
-    quarantine: bytes | None = None
+    marks: sqlite3.Connection | None = None
+    quarantine: sqlite3.Connection | None = None
+
+    def copied(self) -> "Databases":
+        """Return the same again, which can be changed."""
+        assert self.marks is not None and self.quarantine is not None
+        return Databases(MARKS.copy(self.marks), QUARANTINE.copy(self.quarantine))
 
 
 class Exporter:
@@ -36,13 +45,13 @@ class Exporter:
         self.store = MemoryMarks(databases.marks, self.kill)
         self.quarantine = MemoryQuarantine(databases.quarantine)
         self.open_files = OpenFiles(4)
-        self.reader = SegmentReader(
-            self.open_files, lambda line, /: line, line_bytes_max=1 << 16, cache_bytes=CACHE_BYTES
-        )
+        self.reader = SegmentReader(self.open_files, redact, line_bytes_max=1 << 16, cache_bytes=CACHE_BYTES)
         self.files: dict[str, SessionFile] = {name: followed(disk, name) for name in sessions}
         self.lines = [Line(wire, CONNECTIONS) for wire in wires]
         self.wires = wires
         self.tokens = [1 for _ in wires]
+        unanswered = "SELECT 1 FROM facts WHERE name LIKE 'all answered %' AND value = 'no'"
+        self.after_kill = bool(self.store._run(unanswered))
         self.runs = [SinkWorkers(self._sink(number), CONNECTIONS) for number in range(len(wires))]
 
     def _sink(self, number: int) -> SinkState:
@@ -86,7 +95,7 @@ class Exporter:
     def kill(self) -> None:
         """Die: what is on the disk stays, and nothing is done any more."""
         if self.images is None:
-            self.images = Databases(self.store.image(), self.quarantine.image())
+            self.images = Databases(self.store.leave(), self.quarantine.leave())
             for run in self.runs:
                 for task in run._workers:
                     task.cancel()
@@ -97,6 +106,8 @@ class Exporter:
         """End in order."""
         for run in self.runs:
             await run.stop(5.0)
+            with contextlib.suppress(StoreUnwritableError):
+                run.remember()
         self.kill()
 
     def close(self) -> None:
@@ -113,7 +124,7 @@ class Exporter:
                 return "requests pile up at a lane"
         if len(self.reader._readers) > _READERS_MAX or len(self.open_files._open) > 4 or self.reader._making:
             return "more readers or files are open than may be"
-        cached = sum(one.size for one in self.reader._cache.values())
+        cached = sum(map(kept_bytes, self.reader._cache.values()))
         return (
             "the cache of segments is over its bound" if cached > CACHE_BYTES and len(self.reader._cache) > 1 else None
         )

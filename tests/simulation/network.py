@@ -11,7 +11,8 @@ import msgspec
 
 from exporter.core.names import STORE_HEADER
 from exporter.sinks.transport import ANSWER_BYTES_MAX, HttpAnswer, NoAnswerError
-from tests.simulation.receiver import Receiver, Upload
+from tests.simulation.receiver import UPLOAD, Receiver, Upload
+from tests.simulation.redactor import leaks
 
 _HTML: Final = {"content-type": "text/html"}
 LIES: Final[dict[str, HttpAnswer]] = {
@@ -42,7 +43,8 @@ class Wire:
     """The way to one receiver, and what is known of it. `violated` is told what must not be.
 
     `firm` are events whose acceptance the exporter knows, and has had the time to remember: they are never sent again.
-    `excused` are sessions of which the receiver may lack something that it had, without anybody's knowledge.
+    `excused` are sessions of which the receiver may lack something that it had, without anybody's knowledge,
+    `rolled` those of them of which it does only because its store was restored.
     """
 
     receiver: Receiver
@@ -52,7 +54,12 @@ class Wire:
     firm: dict[str, set[str]] = field(default_factory=dict)
     known: dict[str, set[str]] = field(default_factory=dict)
     excused: set[str] = field(default_factory=set)
+    rolled: set[str] = field(default_factory=set)
+    unmarked: set[str] = field(default_factory=set)
+    """The sessions of which the exporter may not know what is there, until the receiver says how much it is."""
     forgotten: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    """The events of every request that was refused."""
     used: Counter[str] = field(default_factory=Counter)
     is_shared: bool = False  # two exporters send the same
     quiet_from: float = 0.0
@@ -68,6 +75,7 @@ class Wire:
         loop = asyncio.get_running_loop()
         self.quiet_from = max(self.quiet_from, loop.time() + seconds + _SPARE_SECONDS)
         self.excused.add(session)
+        self.rolled.discard(session)
         loop.call_later(seconds, self.arrive, method, path, body, token)
 
     def remembered(self, session: str, ids: set[str]) -> None:
@@ -107,14 +115,18 @@ class Line:
         wire, is_events = self._wire, path.endswith("/events")
         session = path.split("/")[2].partition("?")[0].partition("~")[0] if path != "/sessions" else ""
         session = session or msgspec.json.decode(body)["id"]
-        upload = msgspec.json.decode(body, type=Upload) if is_events else Upload()
+        upload = UPLOAD.decode(body) if is_events else Upload()
         ids = upload.ids()
         self._begins(session, ids)
+        if leaks(body):
+            wire.violated(f"something leaves that is not redacted, of {ids}")
         wire.firm.get(session, set()).difference_update(upload.rewound)
         try:
-            answer = await self._exchange(session, bool(ids), (method, path, body, headers["Authorization"]))
+            answer = await self._exchange(session, (method, path, body, headers["Authorization"]))
         finally:
             self.busy[session] -= 1
+        if answer.status in (400, 413):
+            wire.refused.update(ids)
         if not wire.receiver.is_full and answer.status in _LOSES_TRACK:
             wire.forget(session)
         elif answer.status == 200 and "content-type" in answer.headers and session not in wire.forgotten:
@@ -134,19 +146,16 @@ class Line:
         if again := wire.firm.get(session, set()).intersection(ids, visible):
             wire.violated(f"sent again though the receiver accepted it: {sorted(again)}")
 
-    async def _exchange(self, session: str, has_events: bool, asked: tuple[str, str, bytes, str]) -> HttpAnswer:
+    async def _exchange(self, session: str, asked: tuple[str, str, bytes, str]) -> HttpAnswer:
         wire = self._wire
         fault = wire.faults.popleft() if wire.faults else ""
         wire.used[fault] += 1
         if fault == "404":
+            self._wire.rolled.discard(session)
             self._wire.excused.add(session)  # nothing says any more that it was ever there, until something is sent
         if fault in ("late", "twice"):
             wire.later(wire.chance.uniform(0.1, 20.0), session, *asked)
         await asyncio.sleep(wire.chance.uniform(0.001, 0.03))
-        # Where events are acknowledged it is noticed that an answer acknowledges nothing: not at a registration, where
-        # it costs the capabilities until the next one, and not where only ids are sent that are gone from the file.
-        if fault in ("empty", "no ack") and not has_events:
-            fault = ""
         if fault in LIES:
             return LIES[fault]
         if fault == "lost":
@@ -156,6 +165,8 @@ class Line:
             raise NoAnswerError("timed out")
         answer = wire.arrive(*asked, part=fault == "part")
         await asyncio.sleep(5.0 if fault == "slow" else wire.chance.uniform(0.001, 0.03))
+        if fault in ("", "slow", "twice") and answer.status == 200:
+            wire.unmarked.discard(session)
         if fault == "answer lost":
             raise NoAnswerError("reset")
         return _altered(answer, fault) if wire.receiver.is_full and answer.status == 200 else answer

@@ -11,10 +11,13 @@ from exporter.core.delivery.batches import Delivery, Send, Settled
 from exporter.core.delivery.gate import Gate
 from exporter.core.delivery.position import START
 from exporter.core.delivery.reconcile import Walk
+from exporter.core.delivery.segment import SegmentBuilder
 from exporter.core.delivery.session_state import TABLE, SessionEvent, SessionState
 from exporter.core.delivery.verdict import Later
+from exporter.core.events.redaction import Refused
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_session import SinkSession
+from exporter.pipeline.sink_state import SinkState
 from exporter.sinks import mission_control
 from exporter.sources.files import session_file
 from exporter.state.marks import StoreUnwritableError
@@ -92,6 +95,22 @@ def rewind_not_told(patch: pytest.MonkeyPatch) -> None:
         return True
 
     patch.setattr(SinkSession, "rewound", silent)
+
+
+def rewind_answer_ignored(patch: pytest.MonkeyPatch) -> None:
+    """What is gone from the file counts as hidden whatever the answer says."""
+    send = mission_control.MissionControlSink.send
+
+    async def trusting(self: Any, remote_id: str, ids: Any, lines: Any, rewound: Any = ()) -> Any:
+        sent = await send(self, remote_id, ids, lines, rewound)
+        return replace(sent, trusted=True, count=None) if rewound else sent
+
+    patch.setattr(mission_control.MissionControlSink, "send", trusting)
+
+
+def capabilities_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """An empty answer to the first question after a start means that the receiver has no capabilities."""
+    patch.setattr(SinkState, "__post_init__", lambda _: None)
 
 
 def mark_not_read(patch: pytest.MonkeyPatch) -> None:
@@ -190,7 +209,7 @@ def unanswered_forgotten(patch: pytest.MonkeyPatch) -> None:
 def full_disk_ignored(patch: pytest.MonkeyPatch) -> None:
     """What cannot be stored is taken for stored."""
 
-    async def careless(self: SinkSession, mark: Any, ids: Any = None, hashes: Any = None, *rest: Any) -> None:
+    async def careless(self: SinkSession, mark: Any, ids: Any = None, hashes: Any = None, *_: Any, **__: Any) -> None:
         sink_state = self._sink_state
         try:
             store = sink_state.store
@@ -201,9 +220,42 @@ def full_disk_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SinkSession, "commit", careless)
 
 
+def restored_store_believed(patch: pytest.MonkeyPatch) -> None:
+    """A store that may have gone back is believed to hold what it has confirmed."""
+
+    def believed(self: SinkState) -> None:
+        self._epoch, self.sink.went_back = self.sink.epoch, False
+
+    patch.setattr(SinkState, "_doubt", believed)
+
+
+def compared_unredacted(patch: pytest.MonkeyPatch) -> None:
+    """What is read from the first event on, to be compared, is not redacted."""
+    begin = SegmentBuilder.__post_init__
+
+    def careless(self: SegmentBuilder) -> None:
+        begin(self)
+        self.redact = (lambda line, /: line) if self.seen is not None else self.redact
+
+    patch.setattr(SegmentBuilder, "__post_init__", careless)
+
+
+def refusal_sent(patch: pytest.MonkeyPatch) -> None:
+    """What cannot be redacted is sent as it is."""
+    begin = SegmentBuilder.__post_init__
+
+    def careless(self: SegmentBuilder) -> None:
+        begin(self)
+        redact = self.redact
+        self.redact = lambda line, /: line if isinstance(redact(line), Refused) else redact(line)
+
+    patch.setattr(SegmentBuilder, "__post_init__", careless)
+
+
 PLANTED: Final[tuple[Plant, ...]] = (
     *(marks_before_answers, page_accepted, prefix_broken, right_half_first, gone_believed, delivered_not_stored),
     *(refused_not_kept, rewind_not_told, mark_not_read, retry_forgotten, probe_never_ends, stale_walk),
     *(tail_not_compared, count_ignored, acknowledgement_ignored, mark_moves_too_early, unanswered_forgotten),
-    *(full_disk_ignored,),
+    *(full_disk_ignored, restored_store_believed),
+    *(rewind_answer_ignored, capabilities_forgotten, compared_unredacted, refusal_sent),
 )

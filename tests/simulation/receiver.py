@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from exporter.core.events.digest import total
 from exporter.core.names import STORE_HEADER
 from exporter.sinks.transport import HttpAnswer
 
@@ -21,6 +22,9 @@ class _Event(msgspec.Struct):
     id: str
 
 
+_EVENT: Final = msgspec.json.Decoder(_Event)
+
+
 class Upload(msgspec.Struct):
     """The body of a request with events."""
 
@@ -29,7 +33,10 @@ class Upload(msgspec.Struct):
 
     def ids(self) -> list[str]:
         """Return the ids of its events."""
-        return [msgspec.json.decode(raw, type=_Event).id for raw in self.events]
+        return [_EVENT.decode(raw).id for raw in self.events]
+
+
+UPLOAD: Final = msgspec.json.Decoder(Upload)
 
 
 @dataclass(slots=True)
@@ -55,25 +62,26 @@ class Receiver:
         self.ever: dict[str, set[str]] = {}
         """The events that were stored at any time."""
         self.token = 1
-        self.store = 1
-        self.names = 0
-        self._backup: tuple[dict[str, Held], set[str]] | None = None
+        self.store = self.epoch = 1
+        self.changes = self.names = 0
+        self._backup: tuple[dict[str, Held], set[str], int] | None = None
 
     # ---- what happens to it
 
     def keep_backup(self) -> None:
-        self._backup = deepcopy((self.sessions, self.deleted))
+        self._backup = deepcopy((self.sessions, self.deleted, self.changes))
 
-    def restore_backup(self) -> bool:
-        """Go back to the backup, with the same store id; return whether there was one."""
+    def restore_backup(self, *, keeps_epoch: bool) -> bool:
+        """Go back to the backup, with the same store id and perhaps epoch; return whether there was one."""
         if self._backup is None:
             return False
-        self.sessions, self.deleted = deepcopy(self._backup)
+        self.sessions, self.deleted, self.changes = deepcopy(self._backup)
+        self.epoch += not keeps_epoch
         return True
 
     def reset(self) -> None:
         """Begin with an empty store, which has another id."""
-        self.sessions, self.deleted, self.store = {}, set(), self.store + 1
+        self.sessions, self.deleted, self.store, self.epoch = {}, set(), self.store + 1, self.epoch + 1
 
     def delete(self, session: str) -> None:
         for name in [one for one in self.sessions if one.partition("~")[0] == session]:
@@ -101,7 +109,7 @@ class Receiver:
         if held is None:
             return HttpAnswer(404, {}, b"{}")
         if rest == "events":
-            return self._events(name, held, msgspec.json.decode(body, type=Upload), part)
+            return self._events(name, held, UPLOAD.decode(body), part)
         if query:
             items = [(one, sha256(held.bodies[one]).hexdigest()) for one in held.visible()]
             return self._ok({"items": items})
@@ -130,6 +138,9 @@ class Receiver:
             return HttpAnswer(400, {}, b"{}")
         if len(ids) > EVENTS_MAX:
             return HttpAnswer(413, {}, b"{}")
+        self.changes += 1
+        if self.changes % 2:
+            self.keep_backup()
         before, taken = len(held.visible()), len(ids) // 2 if part else len(ids)
         for identity, raw in list(zip(ids, upload.events, strict=True))[:taken]:
             held.copies += not self.is_full or identity not in held.bodies
@@ -145,7 +156,10 @@ class Receiver:
         return self._ok({"ack": {**ack, "accepted": accepted, "duplicates": len(ids) - accepted}} if ack else {})
 
     def _ack(self, held: Held) -> dict[str, object] | None:
-        return {"count": len(held.visible()), "digest": ""} if self.is_full else None
+        if not self.is_full:
+            return None
+        digest = total((one, sha256(held.bodies[one]).digest()) for one in held.visible())
+        return {"count": len(held.visible()), "digest": digest, "epoch": str(self.epoch), "changes": self.changes}
 
     def _ok(self, what: object) -> HttpAnswer:
         headers = {STORE_HEADER: str(self.store)} if self.is_full else {}

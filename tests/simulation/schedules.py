@@ -2,6 +2,7 @@
 
 import multiprocessing
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from random import Random
 from typing import Final
 
@@ -17,8 +18,9 @@ _RECEIVERS: Final = (
     ((False, False),),
     ((True, True), (False, False)),
 )
-_OFTEN: Final = ("lost", "answer lost", "answer lost", "answer lost", "answer lost", "503", "503")
+_OFTEN: Final = ("lost", "answer lost", "answer lost", "answer lost", "answer lost", "503", "503", "no ack")
 _SEEN_AT_ONCE: Final = 0.7
+_STRUCK: Final = 0.2
 _PART: Final = 250
 _WAITS: Final = (0.005, 0.02, 0.05, 0.2, 1.0, 10.0)
 
@@ -29,15 +31,25 @@ def schedule(seed: int) -> Schedule:
     receivers, sessions = chance.choice(_RECEIVERS), chance.choice((1, 1, 2))
     steps = [_step(chance, sessions, len(receivers)) for _ in range(chance.randint(4, 16))]
     for place in range(len(steps) - 1, -1, -1):
+        is_struck = steps[place][0] == "rewrite" and chance.random() < _STRUCK
+        before = _strike(chance, steps[place], len(receivers)) if is_struck else []
         if steps[place][0] in ("append", "rewrite") and chance.random() < _SEEN_AT_ONCE:
             steps[place + 1 : place + 1] = [("look",), ("wait", chance.choice(_WAITS))]
+        steps[place:place] = before
     return Schedule(seed, receivers, sessions, (("append", 0, chance.randint(1, 5), 0), ("look",), *steps))
+
+
+def _strike(chance: Random, rewrite: Step, receivers: int) -> list[Step]:
+    """Return what goes wrong just before a rewrite: the answer to what is cut off next, or that to the rewind."""
+    receiver = chance.randrange(receivers)
+    if chance.random() < 0.5:
+        return [("fault", receiver, chance.choice((chance.choice(_OFTEN), "empty")))]
+    return [("append", rewrite[1], 4, 0), ("fault", receiver, "answer lost"), ("look",), ("wait", 0.2)]
 
 
 def _step(chance: Random, sessions: int, receivers: int) -> Step:
     session, receiver = chance.randrange(sessions), chance.randrange(receivers)
-    kinds, weights = zip(*_STEPS.items(), strict=True)
-    kind = chance.choices(kinds, weights)[0]
+    kind = chance.choices(_KINDS, cum_weights=_WEIGHTS)[0]
     match kind:
         case "append":
             return kind, session, chance.randint(1, 5), chance.choice((0, 0, 300))
@@ -47,7 +59,8 @@ def _step(chance: Random, sessions: int, receivers: int) -> Step:
             return kind, session
         case "rewrite":
             how = chance.choice(("replaced", "reuse", "in place")) + chance.choice(("", "", " regret"))
-            return kind, session, chance.randint(0, 6), chance.choice((0, 0, 1, 2, 4, 6)), how
+            keep = chance.choice((chance.randint(0, 6), -chance.randint(1, 4)))  # of its begin, or all but the last
+            return kind, session, keep, chance.choice((0, 0, 0, 1, 2, 4, 6)), how
         case "wait":
             return kind, chance.choice(_WAITS)
         case "crash":
@@ -69,6 +82,8 @@ _STEPS: Final[dict[str, float]] = {
     **{"kill": 1.5, "stop": 0.5, "crash": 1.5, "lose_marks": 0.3, "keep": 0.7, "roll_back": 0.5, "twin": 0.4},
     **{"disk_full": 0.5, "doubt": 0.5, "start_over": 0.3, "fault": 7, "lose": 1, "revoke": 0.2, "settle": 1},
 }
+_KINDS: Final = (*_STEPS,)
+_WEIGHTS: Final = (*accumulate(_STEPS.values()),)
 
 
 @dataclass(frozen=True, slots=True)

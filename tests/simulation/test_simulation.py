@@ -6,12 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.planted import PLANTED, Plant, gone_believed, rewind_not_told
+from tests.simulation.planted import (
+    PLANTED,
+    Plant,
+    gone_believed,
+    mark_moves_too_early,
+    rewind_answer_ignored,
+    rewind_not_told,
+    unanswered_forgotten,
+)
 from tests.simulation.schedules import run, schedule, smallest, told
 
 ROOT = Path(__file__).parents[2]
 _SCHEDULES = 2_500
 _FOUND_WITHIN = 3_000
+_FOUND_AT: dict[Plant, int] = {mark_moves_too_early: 955, unanswered_forgotten: 1_876, rewind_answer_ignored: 1_925}
+"""Where those that take long are looked for first; the seed is another one once schedules are made otherwise."""
 
 
 @pytest.mark.slow
@@ -25,8 +35,9 @@ def test_everything_holds_in_every_schedule(part: int) -> None:
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 def test_a_planted_defect_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
+    first = _FOUND_AT.get(plant, 0)
 
-    assert any(run(schedule(seed)).why is not None for seed in range(_FOUND_WITHIN))
+    assert any(run(schedule(seed)).why is not None for seed in (*range(first, _FOUND_WITHIN), *range(first)))
 
 
 def test_a_seed_tells_the_same_story_every_time() -> None:

@@ -3,20 +3,33 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 from typing import Final, TypeAlias
 
 from exporter.core.delivery.position import Mark, Position, tail_hash
 from exporter.pipeline.lane import Lane
-from tests.daemon.sessions import event
+from tests.daemon import sessions
 from tests.simulation.clock import VirtualLoop
 from tests.simulation.disk import Disk
 from tests.simulation.exporters import Databases, Exporter
 from tests.simulation.network import Wire
 from tests.simulation.receiver import POISON, Receiver, common_order
+from tests.simulation.redactor import MASK, REFUSED, SECRET, UNSAFE
 
 PATIENCE_SECONDS: Final = 900.0
 """How long everything may take once all is well: the longest waits are 300 s (Retry-After) and 60 s (our own)."""
+event = cache(sessions.event)
+
+
+@cache
+def line_of(identity: str, size: int = 0) -> bytes:
+    """Return an event's line. Every fifth has a secret, and those named so cannot be redacted."""
+    if identity.startswith(UNSAFE):
+        return event(identity, said=REFUSED.decode())
+    return event(identity, size=size, said=SECRET.decode()) if identity[-1] in "05" else event(identity, size=size)
+
+
 Step: TypeAlias = tuple[str | int | float, ...]
 
 
@@ -63,7 +76,10 @@ class World:
         self.exporter: Exporter | None = None
         self.clone: Exporter | None = None
         self.backup: Databases | None = None
-        self.refusals = False
+        self.restored: set[str] = set()
+        """Sessions whose deletion was taken back since the copy of the state directory was made."""
+        self.outdated: set[str] = set()
+        """Sessions of which the exporter may remember a deletion that was taken back, because its state went back."""
         self.restarts = 0
 
     # ---- the exporter
@@ -105,7 +121,7 @@ class World:
         written = self.written[name]
         numbers = range(written.count + 1, written.count + count + 1)
         written.count += count
-        return [(event(f"{kind}{number}", size=size), f"{kind}{number}") for number in numbers]
+        return [(line_of(f"{kind}{number}", size), f"{kind}{number}") for number in numbers]
 
     def _append(self, name: str, lines: Iterable[tuple[bytes, str | None]]) -> None:
         written = self.written[name]
@@ -115,7 +131,7 @@ class World:
             rest, begun = written.rest
             written.rest = None
             self.disk.write(name, rest, begun)
-            written.lines.append((event(begun), begun))
+            written.lines.append((line_of(begun), begun))
         for line, identity in lines:
             self.disk.write(name, line, identity)
             written.lines.append((line, identity))
@@ -125,7 +141,8 @@ class World:
         self._append(self.names[number], self._lines(self.names[number], count, size))
 
     def poison(self, number: int) -> None:
-        self._append(self.names[number], self._lines(self.names[number], 1, 0, POISON))
+        name = self.names[number]
+        self._append(name, self._lines(name, 1, 0, POISON) + self._lines(name, 1, 0, UNSAFE))
 
     def ephemeral(self, number: int) -> None:
         self._append(self.names[number], [(event("live", ephemeral=True), None), (b"no json", None)])
@@ -185,28 +202,30 @@ class World:
         exporter = await self.running()
         exporter.kill()
         assert exporter.images is not None
-        self._excuse(None)
+        self._forget(self.wires)
         await self._bury(Databases(None, exporter.images.quarantine))
 
     async def keep(self) -> None:
         """Copy the state directory."""
         exporter = await self.running()
-        self.backup = Databases(exporter.store.image(), exporter.quarantine.image())
+        self.backup = Databases(exporter.store.copied(), exporter.quarantine.copied())
+        self.restored.clear()
 
     async def roll_back(self) -> None:
         """Start with the copy of the state directory: what a power loss or a restored backup leaves."""
         if self.backup is not None:
             await self.running()
-            self._excuse(None)
-            await self._bury(self.backup)
+            self._forget(self.wires)
+            self.outdated |= self.restored  # the copy may remember a deletion that a person took back since
+            await self._bury(self.backup.copied())
 
     async def twin(self) -> None:
         """Start a second exporter from a copy of the state directory, beside the first one."""
         if self.clone is None and self.backup is not None:
-            self._excuse(None)
+            self._excuse(self.wires)
             for wire in self.wires:
                 wire.is_shared = True
-            self.clone = self._launch(self.backup)
+            self.clone = self._launch(self.backup.copied())
 
     async def disk_full(self, full: int) -> None:
         (await self.running()).store.full = bool(full)
@@ -221,7 +240,9 @@ class World:
         for wire, run, lane in exporter.lanes():
             if lane.file.session == self.names[number] and not (exporter.store.full or exporter.store.crash):
                 wire.forget(self.names[number])
-                wire.excused.add(self.names[number])  # an empty file says nothing of what was there
+                wire.rolled.discard(self.names[number])
+                wire.unmarked.add(self.names[number])
+                self.restored.add(lane.file.session)
                 lane.start_over()
                 run.ask(lane)
 
@@ -235,14 +256,21 @@ class World:
             return  # such a receiver means it
         if kind == "empty" and not wire.receiver.is_full:
             return  # an acceptance at the floor
-        self.refusals = self.refusals or kind in ("400", "413")
         wire.faults.append(kind)
 
-    def _excuse(self, wire: Wire | None) -> None:
-        for one in self.wires if wire is None else [wire]:
-            one.excused |= set(self.names)
+    def _forget(self, wires: Iterable[Wire]) -> None:
+        """Expect that everything may be sent again: what was remembered of it is gone."""
+        for wire in wires:
+            wire.unmarked |= set(self.names)
             for name in self.names:
-                one.forget(name)
+                wire.forget(name)
+
+    def _excuse(self, wires: Iterable[Wire], *, rolled_back: bool = False) -> None:
+        """Expect that nobody knows what is there, until the receiver is asked."""
+        for one in wires:
+            one.rolled = set(self.names) - one.excused | one.rolled if rolled_back else set()
+            one.excused |= set(self.names)
+        self._forget(wires)
 
     def lose(self, number: int, how: str) -> None:
         """Let a receiver forget everything, go back to a backup, or delete a session."""
@@ -253,13 +281,13 @@ class World:
                 receiver.keep_backup()
                 return
             case "rollback":
-                if not receiver.is_full or not receiver.restore_backup():
+                if not receiver.is_full or not receiver.restore_backup(keeps_epoch=False):
                     return
             case "reset":
                 receiver.reset()
             case _:
                 receiver.delete(self.names[0])
-        self._excuse(wire)
+        self._excuse([wire], rolled_back=how == "rollback")
         for written in self.written.values():
             written.moved |= {one for _, one in written.lines if one is not None}
 
@@ -291,8 +319,8 @@ class World:
         offset = mark.position.offset
         before = bytes(file.data[max(0, offset - 256) : offset])
         if mark.position == Position(offset, tail_hash(before)) and not self.written[session].unseen:
-            settled = ever | run.sink_state.quarantined_ids(session)
-            if passed := set(file.ids(offset)) - settled:
+            passed = set(file.ids(offset)) - ever
+            if passed and (passed := passed - run.sink_state.quarantined_ids(session)):
                 self.violations.append(f"the mark moved past {sorted(passed)}")
 
     def check(self) -> None:
@@ -315,14 +343,24 @@ class World:
         if not lane.settled or lane.busy or lane.asked or lane.in_doubt or lane.file.identity is None:
             return
         if lane.stopped:
-            if not any(one.partition("~")[0] == name for one in wire.receiver.deleted) and name not in wire.excused:
+            is_deleted = any(one.partition("~")[0] == name for one in wire.receiver.deleted)
+            if not is_deleted and name not in wire.excused | self.outdated:
                 self.violations.append(f"{name} is said to be deleted there and is not")
             return
         wire.rests(name)
-        if name not in wire.excused and not self.written[name].unseen:
-            lacking = set(self.disk.files[name].ids()) - set(wire.receiver.held(name).visible())
-            if lacking := lacking - exporter.quarantine.ids(name, lane.sink_state.sink.name):
+        # What a restored store has lost is excused, until the exporter has heard of the store's age.
+        heard = lane.sink_state.sink.epoch == str(wire.receiver.epoch) and not lane.sink_state.is_news
+        is_claimed = name in wire.rolled and heard and lane.mark.is_confirmed
+        if (is_claimed or name not in wire.excused) and not self.written[name].unseen:
+            wanted, visible = set(self.disk.files[name].ids()), set(wire.receiver.held(name).visible())
+            lacking = wanted - visible
+            if lacking and (lacking := lacking - exporter.quarantine.ids(name, lane.sink_state.sink.name)):
                 self.violations.append(f"{name} is said to be up to date, and lacks {sorted(lacking)}")
+            sure = wire.receiver.is_full and name not in wire.excused | wire.unmarked
+            # After a kill it says so only of what was confirmed since; an empty file says nothing of what was there.
+            said = lane.mark.is_confirmed or not exporter.after_kill
+            if sure and wanted and said and (extra := visible - wanted):
+                self.violations.append(f"{name} is said to be up to date, and shows {sorted(extra)}")
 
     # ---- the end
 
@@ -336,13 +374,20 @@ class World:
             wire.faults.clear()
             await asyncio.sleep(max(0.0, wire.quiet_from - self.loop.now))
         for name in self.names:
-            if any(name in wire.excused for wire in self.wires):
-                self._append(name, self._lines(name, 1, 0))  # nobody notices what was lost of an idle session
+            # Nobody notices soon what was lost of an idle session, but that a store was restored, once it has answered.
+            first = name == self.names[0]
+            doubted = any(
+                name in wire.excused - wire.rolled | wire.unmarked or (wire.rolled and first) for wire in self.wires
+            )
+            if doubted or (name in self.disk.files and not self.disk.files[name].ids()):
+                self._append(name, self._lines(name, 1, 0))
         await self.look()
         await self._rest(exporter)
+        await self._confirmed(exporter)
         for wire, run, lane in exporter.lanes():
             if lane.stopped:
                 wire.forget(lane.file.session)
+                self.restored.add(lane.file.session)
                 lane.start_over()
                 run.ask(lane)
         await self._rest(exporter)
@@ -351,8 +396,11 @@ class World:
                 await lane.repair([])
                 run.ask(lane)
         await self._rest(exporter)
+        self.outdated.clear()
         for wire in self.wires:
             wire.excused.clear()
+            wire.rolled.clear()
+            wire.unmarked.clear()
             wire.is_shared = False
         self.check()
         for wire, _, lane in exporter.lanes():
@@ -372,22 +420,35 @@ class World:
         pause, until = 0.05, self.loop.now + PATIENCE_SECONDS
         while not exporter.at_rest():
             await asyncio.sleep(pause)
-            pause = min(5.0, pause * 1.5)
+            pause = min(5.0, pause * 3)
             if self.violations or self.loop.errors:
                 self.check()
             if self.loop.now > until:
                 raise ViolationError("all is well, and nothing is delivered")
 
+    async def _confirmed(self, exporter: Exporter) -> None:
+        """Wait until every receiver that was restored, or all after a kill, has confirmed every session that it has."""
+        until = self.loop.now + PATIENCE_SECONDS
+        while any(
+            (wire.rolled or exporter.after_kill)
+            and lane.sink_state.sink.capabilities.digest
+            and lane.mark.delivered
+            and not lane.stopped
+            and not lane.mark.is_confirmed
+            for wire, _, lane in exporter.lanes()
+        ):
+            await asyncio.sleep(5.0)
+            self.check()
+            if self.loop.now > until:
+                raise ViolationError("what a receiver has is not confirmed")
+
     def _differs_unseen(self, wire: Wire, name: str, exporter: Exporter) -> bool:
         """Tell whether a receiver lost as many events as it has too many: its count shows nothing, its digest would."""
-        if name not in wire.excused or not wire.receiver.is_full:
+        if name not in wire.excused | wire.unmarked or not wire.receiver.is_full:
             return False
         wanted = set(self.disk.files[name].ids()) - exporter.quarantine.ids(name, "")
         visible = set(wire.receiver.held(name).visible())
         lane = exporter.runs[self.wires.index(wire)].lanes[name]
-        if visible != wanted and len(visible) != lane.mark.delivered:  # the answer to a rewind is not counted
-            self._append(name, self._lines(name, 1, 0))
-            exporter.look(name)
         return visible != wanted and len(visible) == lane.mark.delivered
 
     def _check_end(self, wire: Wire, lane: Lane, exporter: Exporter) -> None:
@@ -395,16 +456,16 @@ class World:
         written = self.written[name]
         wanted, visible = self.disk.files[name].ids(), held.visible()
         quarantined = exporter.quarantine.ids(name, lane.sink_state.sink.name)
-        if not self.refusals and (wrongly := [one for one in quarantined if not one.startswith(POISON)]):
+        if wrongly := [one for one in quarantined - wire.refused if not one.startswith((POISON, UNSAFE))]:
             self.violations.append(f"quarantined without a reason: {sorted(wrongly)}")
         if missing := set(wanted) - set(visible) - quarantined:
             self.violations.append(f"lost: {sorted(missing)}")
         if wire.receiver.is_full and (extra := set(visible) - set(wanted)):
             self.violations.append(f"shown and in the file no more: {sorted(extra)}")
         fixed = [one for one in wanted if one not in written.moved]
-        if not self.refusals and not common_order(fixed, held.bodies):
+        if not common_order(fixed, held.bodies):
             self.violations.append(f"out of order: {[one for one in held.bodies if one in fixed]}")
-        bodies = {one: line for line, one in written.lines if one is not None}
+        bodies = {one: line.replace(SECRET, MASK) for line, one in written.lines if one is not None}
         if any(held.bodies[one] != bodies[one] for one in bodies.keys() & held.bodies.keys()):
             self.violations.append("stored with other bytes")
         if wire.receiver.is_full and held.copies != len(held.bodies):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -207,6 +208,23 @@ def test_the_last_event_is_never_cut(journals: Journals) -> None:
     assert journals.known(SESSION, "id-99")
 
 
+def test_what_stands_beside_events_does_not_take_the_place_of_the_last_one(journals: Journals, root: Path) -> None:
+    filled(journals)
+    fields = {"type": "u", "id": "u", "timestamp": "t", "ephemeral": True, "data": {"fill": "y" * 2000}}
+    usage = [("", json.dumps(fields).encode())] * 3
+    assert journals.append(SESSION, usage)
+    freed = journals.cut(SESSION, (root / SESSION / "events.jsonl").stat().st_size)
+    again = Journals(root, BYTES_MAX)
+
+    assert freed > 90 * 500
+    assert [one.mark(SESSION) for one in (journals, again)] == ["id-99", "id-99"]
+    assert again.cut(SESSION, (root / SESSION / "events.jsonl").stat().st_size) == 0
+    assert again.append(SESSION, [event(99), event(100, 5000), *usage])
+    assert again.cut(SESSION, (root / SESSION / "events.jsonl").stat().st_size) > 0
+    assert Journals(root, BYTES_MAX).mark(SESSION) == "id-100"
+    again.close()
+
+
 def test_a_journal_that_is_removed_gives_everything_back(journals: Journals, root: Path) -> None:
     filled(journals)
     journals.remove(SESSION)
@@ -224,3 +242,19 @@ def test_few_files_are_open_however_many_journals_there_are(root: Path, monkeypa
 
     assert len(list(Path("/proc/self/fd").iterdir())) - before <= 2
     assert [journals.mark(f"s{n}") for n in range(10)] == [f"id-{n}" for n in range(10)]
+
+
+def test_a_rewind_that_fails_on_the_way_forgets_only_what_is_read_again(journals: Journals, root: Path) -> None:
+    assert journals.append(SESSION, [event(n, 1_000) for n in range(10)])
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, hard))
+    try:
+        with pytest.raises(OSError):
+            journals.rewind(SESSION, {f"id-{n}" for n in range(10) if n != 6}, ())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+    assert [journals.known(SESSION, f"id-{n}") for n in range(10)] == [True] * 6 + [False] * 4
+    assert journals.append(SESSION, [event(n, 1_000) for n in range(7, 12)])
+    assert [json.loads(line)["id"] for line in lines(root)] == [f"id-{n}" for n in range(12) if n != 6]
+    assert journals.used_bytes == (root / SESSION / "events.jsonl").stat().st_size

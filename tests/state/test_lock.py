@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import LockedError, StateError
-from exporter.state.lock import StateLock, kernel_name, owned, prepare_state_dir
+from exporter.state.lock import StateLock, kernel_name, owned, prepare_state_dir, refuse_vanished
 from tests.state.full_disk import full_disk
 from tests.state.killing import ROOT, running
 
@@ -159,3 +159,17 @@ def test_owning_makes_and_locks_the_directory(tmp_path: Path) -> None:
         StateLock(path).acquire()
     with owned(path):
         assert mode(path) == 0o700
+
+
+def test_without_proc_a_directory_is_locked_and_looked_at_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(path: Path) -> Path:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    monkeypatch.setattr(Path, "readlink", missing)
+
+    with owned(tmp_path):
+        refuse_vanished(tmp_path)
+        with pytest.raises(LockedError, match="holds"):
+            StateLock(tmp_path).acquire()

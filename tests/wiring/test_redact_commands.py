@@ -57,6 +57,15 @@ def written(outcomes: Iterable[Outcome]) -> bytes:
     return b"".join(outcome.output for outcome in outcomes)
 
 
+def test_of_a_hook_the_result_of_a_printing_command_is_masked() -> None:
+    given = {"toolArgs": {"command": "pass show a"}, "toolResult": {"sessionLog": "amber jetty"}}
+
+    shown = written(lines(event("e1", kind="hook.start", data=json.dumps({"input": given})) + b"\n"))
+
+    assert b"amber" not in shown
+    assert b"[REDACTED:printed.pass:" in shown
+
+
 @pytest.mark.parametrize(
     ("name", "head", "format"),
     [
@@ -119,7 +128,7 @@ def test_a_line_that_cannot_be_masked_is_not_written_and_the_next_is(line: bytes
 
 def test_a_line_that_takes_too_long_is_not_written() -> None:
     class Slow(Engine):
-        def redact(self, line: bytes, budget_ms: float) -> Redaction:
+        def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> Redaction:
             return Refused("time_budget") if b"slow" in line else CLEAN
 
     outcomes = list(mask_lines(Slow(), io.BytesIO(b'"slow"\n1\n'), budget_ms=1, line_bytes_max=100))

@@ -212,6 +212,7 @@ def test_everything_that_the_settings_say_reaches_the_engine(
             cache_dir: Path | None = None,
             marker: Literal["tag", "stars"] = "tag",
             opaque: Literal["pass", "drop"] = "pass",
+            weak_passwords: Literal["mask", "leave"] = "mask",
             plugins: Sequence[Path] = (),
             baselines: Sequence[Path] = (),
             engine: EngineName | None = None,
@@ -222,6 +223,7 @@ def test_everything_that_the_settings_say_reaches_the_engine(
     monkeypatch.setattr(engine, "Engine", Recording)
     settings = configure(
         '[redaction]\nextra_rules = ["r.toml"]\nmarker = "stars"\nopaque = "drop"\nplugins = ["p.py"]\n'
+        'weak_passwords = "leave"\n'
         'baselines = ["b"]\n[[redaction.allow]]\nvalue = "x"\n[[redaction.allow]]\npath = "y"\n'
     )
     here, state = own_home / "config" / "exporter", Path(settings.state_dir)
@@ -236,7 +238,8 @@ def test_everything_that_the_settings_say_reaches_the_engine(
         [here / "b"],
     )
     assert (given["marker"], given["opaque"], given["allowed"]) == ("stars", "drop", [Allowed("x", None, None)])
-    assert (without_key["key"], without_key["cache_dir"]) == (None, None)
+    assert given["weak_passwords"] == "leave"
+    assert (without_key["key"], without_key["cache_dir"]) == (None, Path(settings.cache_dir))
     assert given["key"] == (state / "redaction.key").read_bytes()
     assert given["cache_dir"] == Path(settings.cache_dir)
 
@@ -285,10 +288,8 @@ def test_a_baseline_of_the_settings_is_used(configure: Configure, own_home: Path
 def test_compiled_rules_are_kept_for_this_user_alone(configure: Configure) -> None:
     settings = configure()
     make_redaction(settings, with_key=False)
-    assert not Path(settings.cache_dir).exists(), "there is no key yet"
-    Path(settings.state_dir).mkdir(parents=True)
-    make_redaction(settings)
 
+    assert not Path(settings.state_dir).exists()
     kept = [Path(settings.cache_dir), *Path(settings.cache_dir).iterdir()]
     assert len(kept) > 1
     assert not any(path.stat().st_mode & 0o077 for path in kept)

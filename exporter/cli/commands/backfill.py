@@ -1,6 +1,6 @@
 """`exporter backfill`: deliver history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -53,12 +53,23 @@ def backfill(
             "dry_run": dry_run,
         }
     )
-    for note in answer.get("notes", ()):
-        context.out.notice(f"The backend may drop old data. {plain(note)}.")
-    for row in answer["sessions"]:
-        if row["state"] in _STOPPED and row.get("why"):  # whole: a table is cut to the terminal
-            context.out.notice(f"{plain(row['session'])} at {plain(row['sink'])}: {plain(row['why'])}")
+    for note in _notes(answer):
+        context.out.notice(note)
     return context.report(answer, lambda view: backfill_text(answer["sessions"], view, dry_run=dry_run))
+
+
+def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is to be read whole: a table is cut to the terminal."""
+    yield from (f"The backend may drop old data. {plain(note)}." for note in answer.get("notes", ()))
+    yield from map(plain, answer.get("off", ()))
+    rows = answer["sessions"]
+    yield from (
+        f"{plain(row['session'])} at {plain(row['sink'])}: {plain(row['why'])}"
+        for row in rows
+        if row["state"] in _STOPPED and row.get("why")
+    )
+    waiting = {(row["sink"], row["why"]) for row in rows if row["state"] == "waiting" and row.get("why")}
+    yield from (f"{plain(sink)}: {plain(why)}" for sink, why in sorted(waiting))
 
 
 def backfill_text(sessions: Sequence[Mapping[str, Any]], view: TerminalView, *, dry_run: bool) -> str:

@@ -42,6 +42,11 @@ _store_option: Final = option(
 @option("--certificate", type=FILE, help="serve HTTPS with this certificate (PEM, with chain)")
 @option("--key", type=FILE, help="key of the certificate (PEM)")
 @option(
+    "--public-url",
+    metavar="URL",
+    help="address under which a reverse proxy serves it, with its path; everybody needs a token then",
+)
+@option(
     "--keep-days",
     type=WholeNumber(0, 36_500),
     help="delete sessions inactive for N days (default: limits.keep_days, 365; 0: never)",
@@ -59,6 +64,7 @@ def serve(
     token_file: str | None,
     certificate: str | None,
     key: str | None,
+    public_url: str | None,
     **kept: int | None,
 ) -> int:
     """Runs the receiver and its web page alone, for a team.
@@ -70,6 +76,7 @@ def serve(
     exporter mission-control serve  # on this machine, at http://127.0.0.1:8411
     exporter mission-control serve --host 0.0.0.0 --token-file mc.token  # for a team
     exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key  # with TLS
+    exporter mission-control serve --public-url https://mc.example.com/mc --token-file mc.token  # behind a proxy
     """
     import msgspec
 
@@ -83,8 +90,8 @@ def serve(
     settings = msgspec.structs.replace(settings, limits=msgspec.structs.replace(settings.limits, **given))
     opened, tls = _store(settings, store), Certificate(Path(certificate), Path(key)) if certificate and key else None
     say = context.out.notice
-    serving = app.serve(settings, opened, host=host, port=port, token_file=token_file, certificate=tls, on_notice=say)
-    return asyncio.run(serving)
+    where: dict[str, Any] = {"host": host, "port": port, "certificate": tls, "public_url": public_url}
+    return asyncio.run(app.serve(settings, opened, **where, token_file=token_file, on_notice=say))
 
 
 def _store(settings: "Settings", url: str | None) -> Path:

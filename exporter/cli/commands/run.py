@@ -22,7 +22,9 @@ def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> 
     exporter run --session 3f2a  # follow one session
     exporter run --until-idle  # deliver pending events and exit: for scripts and CI
     """
-    settings = context.load().settings
+    loaded = context.load(sessions=True)
+    settings = loaded.settings
+    context.warn(loaded)
     session_ids = whole_ids(context, session)
     from exporter import app
     from exporter.wiring.sinks.registry import sink_names

@@ -9,7 +9,7 @@ import click
 
 from exporter.cli.command import CommandContext, command, option, session_argument
 from exporter.cli.output.events import EventLines
-from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table
+from exporter.cli.output.table import Cell, Column, TerminalView, Tone, pairs, table, without_repeats
 from exporter.cli.output.text import ago, count, moment, number, plain, safe_json, words
 from exporter.cli.session_ids import shown_ids, whole_ids
 from exporter.cli.values import When
@@ -65,7 +65,7 @@ def tail(context: CommandContext, session: str, follow: bool) -> int:
 
 
 async def _tail(context: CommandContext, session_id: str, *, follow: bool) -> None:
-    settings, out = context.load().settings, context.out
+    settings, out = context.load(sessions=True).settings, context.out
     from exporter import app
 
     lines = EventLines(out.view)
@@ -103,11 +103,14 @@ def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str
         Column(
             "REDACTED", lambda session: number(session["masked"]) if session.get("masked") else "", right=True, spare=3
         ),
-        Column("REPOSITORY", _place, flex=True, spare=4),
+        Column("REPOSITORY", "repository", flex=True, spare=4),
+        Column("BRANCH", "branch", flex=True, spare=5),
         Column("TITLE", "title", flex=True),
         Column("SINKS", _sinks, spare=1),
     )
-    return table(columns, sessions, view)
+    differing, alike = without_repeats(columns, sessions)
+    repeated = f"\n\nthe same for all: {', '.join(alike)}" if alike else ""
+    return table(differing, sessions, view) + repeated
 
 
 def session_text(session: Mapping[str, Any], view: TerminalView) -> str:
@@ -134,13 +137,15 @@ def session_text(session: Mapping[str, Any], view: TerminalView) -> str:
 
 def _sink(sink: Mapping[str, Any]) -> Cell:
     behind = sink.get("lag_events", 0)
-    lag = sink.get("state") or (f"{count(behind, 'event')} pending" if behind else "up to date")
+    settled = "accepted, not confirmed" if sink.get("unconfirmed") else "up to date"
+    lag = sink.get("state") or (f"{count(behind, 'event')} pending" if behind else settled)
     return Cell(f"{number(sink.get('delivered', 0))} delivered, {lag}", "warn" if behind else "good")
 
 
 def _state(session: Mapping[str, Any]) -> Cell:
     state = str(session.get("state") or "unknown")
-    return Cell(words(state), _TONES.get(state, ""))
+    doubt = ", liveness unknown" if session.get("liveness") else ""
+    return Cell(words(state) + doubt, _TONES.get(state, ""))
 
 
 def _place(session: Mapping[str, Any]) -> str:
@@ -158,4 +163,6 @@ def _sinks(session: Mapping[str, Any]) -> Cell:
     behind += [f"{sink['name']} {sink['state']}" for sink in sinks if sink.get("state")]
     if behind:
         return Cell(", ".join(behind), "warn")
+    if any(sink.get("unconfirmed") for sink in sinks):
+        return Cell("accepted, not confirmed")
     return Cell("up to date" if sinks else None, "good")

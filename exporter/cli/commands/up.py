@@ -9,7 +9,7 @@ from exporter.cli.values import WholeNumber
 
 
 @command()
-@option("--demo", is_flag=True, help="play a demo session live")
+@option("--demo", is_flag=True, help="show made-up sessions, one of them played live")
 @option("--days", type=WholeNumber(0, 36_500), help="deliver sessions of the last N days (default: history_days, 7)")
 @option("--port", type=WholeNumber(0, 65_535), help="port of the page; 0 for any (default: 8411 or the next free one)")
 @option("--no-open", is_flag=True, help="do not open the page in a browser")
@@ -20,10 +20,11 @@ def up(context: CommandContext, demo: bool, days: int | None, port: int | None, 
 
     Examples:
     exporter up  # sessions of the last 7 days, then live
-    exporter up --demo  # a demo session, played live
+    exporter up --demo  # made-up sessions, one of them live
     exporter up --days 30 --no-open  # the last 30 days, without opening a browser
     """
-    loaded = context.load(fallbacks=False)
+    loaded = context.load(fallbacks=False, sessions=not demo)
+    context.warn(loaded)
     from exporter import app
 
     days = loaded.settings.history_days if days is None else days

@@ -80,6 +80,8 @@ def ready_text(ready: Mapping[str, Any], view: TerminalView) -> str:
     `demo`, `days`, `sessions`, `events`, `bytes`, `masked`, `leaves` (where events go besides this machine, as texts),
     `found_not_used` (names of variables).
     """
+    if ready.get("demo") and not ready.get("attached"):
+        return _demo_text(ready, view)
     rows: list[tuple[str, Value]] = [
         ("Mission Control", Cell(ready["url"], "strong")),
         ("sessions", _sessions(ready)),
@@ -90,9 +92,19 @@ def ready_text(ready: Mapping[str, Any], view: TerminalView) -> str:
     return f"{pairs(rows, view)}\n\n{_closing(ready)}"
 
 
+def _demo_text(ready: Mapping[str, Any], view: TerminalView) -> str:
+    rows: list[tuple[str, Value]] = [
+        (
+            "Mission Control",
+            Cell(f"{ready['url']} (a fortnight of made-up sessions, and one that plays live)", "strong"),
+        ),
+        ("leaves the machine", _leaves(ready)),
+        ("try next", "exporter up shows your own sessions; press Ctrl-C first"),
+    ]
+    return pairs(rows, view)
+
+
 def _sessions(ready: Mapping[str, Any]) -> str:
-    if ready.get("demo"):
-        return "a demo session, played live"
     if not ready.get("sessions"):
         return "" if _is_unknown(ready, "sessions") else "none yet"
     since = f" from the last {count(ready['days'], 'day')}" if ready.get("days") else ""
@@ -125,7 +137,7 @@ def _unused(names: Sequence[str]) -> str:
 def _closing(ready: Mapping[str, Any]) -> str:
     if ready.get("attached"):
         return "An exporter is already running; this is its page."
-    if not ready.get("sessions") and not ready.get("demo"):
+    if not ready.get("sessions"):
         return (
             "No Copilot CLI sessions yet. Start one to see it here, or try: exporter up --demo\nPress Ctrl-C to stop."
         )

@@ -66,7 +66,7 @@ class Column:
 
 def table(heads: Sequence[Column], rows: Iterable[Any], view: TerminalView) -> str:
     """A line per row below the headers, no line wider than the view, and no column without a value."""
-    cells = [[_cell(row.get(h.value) if isinstance(h.value, str) else h.value(row)) for h in heads] for row in rows]
+    cells = [[_of(head, row) for head in heads] for row in rows]
     keep = [index for index in range(len(heads)) if any(row[index].text for row in cells)]
     widths = {i: max(columns(text) for text in (heads[i].header, *(row[i].text for row in cells))) for i in keep}
     if view.width is not None:
@@ -75,9 +75,25 @@ def table(heads: Sequence[Column], rows: Iterable[Any], view: TerminalView) -> s
     return "\n".join(_line([(row[i], heads[i], widths[i]) for i in keep], view.palette) for row in cells)
 
 
+def without_repeats(heads: Sequence[Column], rows: Sequence[Any]) -> tuple[list[Column], list[str]]:
+    """Return the columns that tell rows apart, and `header value` of each that has one value in every row."""
+    differing, alike = [], []
+    for head in heads:
+        values = {_of(head, row).text for row in rows}
+        if len(rows) == 1 or len(values) > 1:
+            differing.append(head)
+        elif text := values.pop():
+            alike.append(f"{head.header.lower()} {text}")
+    return differing, alike
+
+
 class _Shown(NamedTuple):
     text: str
     tone: Tone
+
+
+def _of(head: Column, row: Any) -> _Shown:
+    return _cell(row.get(head.value) if isinstance(head.value, str) else head.value(row))
 
 
 def _cell(value: Value) -> _Shown:

@@ -61,7 +61,7 @@ async def _preview(context: CommandContext, session: str) -> Previewed:
     from exporter import app
     from exporter.wiring.redact_commands import PreviewFinding, Withheld
 
-    settings = context.load().settings
+    settings = context.load(sessions=True).settings
     found = Previewed(resolve_id(session, sessions_on_disk(settings)))
     async for one in app.preview(settings, found.session):
         match one:

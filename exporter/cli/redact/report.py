@@ -32,7 +32,7 @@ def report(context: CommandContext, since: datetime | None) -> int:
     """
     from exporter import app
 
-    masked = app.masked(context.load().settings)
+    masked = app.masked(context.load(sessions=True).settings)
     first_day = since.astimezone(UTC).strftime("%Y-%m-%d") if since else ""
     found = report_of([one for one in masked.counts if one.day >= first_day])
     answer = {"since": first_day or None, **found, "masked_on_arrival": masked.on_arrival}

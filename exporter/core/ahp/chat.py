@@ -3,17 +3,31 @@
 from enum import Enum
 from typing import Any, Final
 
-from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied, ChatState
-from exporter.core.ahp.checkpoint import Checkpoint, continues, is_same, renumber
+from exporter.core.ahp.chat_state import TEXT_ACTIONS, TURN_CHARACTERS_MAX, Applied, ChatState
+from exporter.core.ahp.checkpoint import (
+    TEXT_KINDS,
+    Checkpoint,
+    FinishedTurn,
+    OpenTurn,
+    call_digest,
+    call_digests,
+    continues,
+    digest_of,
+    is_same,
+    joined,
+    renumber,
+    summary,
+)
 from exporter.core.ahp.drafts import Draft, id_of, moment
-from exporter.core.ahp.turn import TurnOwner, TurnWriter
-from exporter.core.ahp.values import Json, objects, text
+from exporter.core.ahp.turn import TurnOwner, TurnWriter, agent_end, model_change, model_of
+from exporter.core.ahp.values import Json, mapping, objects, text
 
 PAGES_MAX: Final = 400
 TURNS_MAX: Final = 20_000
 GAP: Final = "exporter.gap"
 _SAME_TURNS: Final = "the host gives the same turns again"
 _TURN_GONE: Final = "a turn that was running is gone"
+_TURNS_GONE: Final = "turns are gone"
 _LONG: Final = "a turn is longer than can be held: the end of its text is missing"
 
 
@@ -61,8 +75,9 @@ class History:
         if self._has_cursors:
             self._chat_state.cursor = page.get("turnsNextCursor")
             return self.next()
-        if page["turns"] and not added:
-            # A host that does not know the turn named in the request returns its newest turns.
+        if page["turns"] and not added and page.get("hasMore"):
+            # A host that does not know the turn named in the request returns its newest turns. If there are no more,
+            # all are held: a turn that ended while none was held comes in an action and in the page.
             return self.stop(_SAME_TURNS)
         return self.next() if page.get("hasMore") and added else HistoryStep.END
 
@@ -82,6 +97,7 @@ class Chat:
     def __init__(self, owner: TurnOwner, checkpoint: Checkpoint) -> None:
         self.owner = owner
         self.checkpoint = checkpoint
+        self.address = owner.chat  # where the host has it now; restarted hosts move the chats of sub-agents
         self.chat_state = ChatState()
         self.last_seq = -1  # serverSeq of the last message applied to `chat_state`
         self.is_known = False
@@ -93,7 +109,7 @@ class Chat:
 
     def replace(self, state: Json, seq: int, now: float, *, has_cursors: bool) -> list[Draft]:
         """Replace the state by a snapshot and return the new events in it."""
-        self.chat_state.replace(state)
+        self.chat_state.replace(self._concluded(state))
         self.last_seq = seq
         self.is_known = True
         self.history = History(self.chat_state, has_cursors=has_cursors)
@@ -133,14 +149,47 @@ class Chat:
     def mark_lost(self, reason: str, now: float) -> list[Draft]:
         """Return the events that report that the conversation is gone from the host."""
         self._now = now
+        is_unread = self.owner.call in self.owner.announced and self.checkpoint.ordinal == 0
         if self.checkpoint.open.begun:
             self._rewind(self.checkpoint.count, reason)
-        return self._take()
+        elif is_unread:
+            self._gap(reason, 0, 1)
+        return [*self._take(), *(self._without_turns(now) if is_unread else ())]
+
+    def _without_turns(self, now: float) -> list[Draft]:
+        """Return the event that a sub-agent runs no more of which the host has no turn."""
+        self.checkpoint.lost += 1
+        return [agent_end(self.owner, "", moment(now))]
+
+    def conclude(self, now: float, *, has_holder_ended: bool) -> list[Draft]:
+        """Return the events that end a sub-agent whose work is done; hosts forget to end the turns of some.
+
+        `has_holder_ended` says that the turn in which it was started has ended.
+        """
+        active, outcome = self.chat_state.active, text(self.owner.started_by, "outcome")
+        if self.checkpoint.is_agent_open and (outcome or has_holder_ended):
+            self.checkpoint.is_agent_open = False
+            return [agent_end(self.owner, "", moment(now))]
+        if self.history is not None or not outcome or not has_holder_ended:
+            return []
+        if active is None:  # its conversation is empty, because the host did not keep it
+            is_known = self.checkpoint.ordinal or self.owner.call not in self.owner.announced
+            return [] if is_known else self._without_turns(now)
+        if self.owner.chat.startswith("ahp-chat:"):
+            return []  # newer hosts end it themselves, and say how
+        return self.apply({"type": "chat/turnComplete", "turnId": text(active, "id")}, now)[1]
 
     def write_turns(self, now: float) -> list[Draft]:
         """Return the events that are new since the last call."""
         self.chat_state.touched = 0
         return self._write_turns(now) if self.is_known and self.history is None else []
+
+    def _concluded(self, state: Json) -> Json:
+        """Return a state in which a turn that `conclude` has ended is not active."""
+        active, finished = mapping(state, "activeTurn"), self.checkpoint.finished
+        if not active or not finished or finished[-1].id != active.get("id") or not self.owner.started_by:
+            return state
+        return {**state, "turns": [*objects(state, "turns"), {**active, "state": "complete"}], "activeTurn": None}
 
     def _step(self, step: HistoryStep, now: float) -> list[Draft]:
         self.wants_page = step is HistoryStep.ASK
@@ -149,29 +198,125 @@ class Chat:
         assert self.history is not None
         self._now = now
         problem, self.history, self.wants_page = self.history.problem, None, False
-        self.chat_state.base = self._anchor() or 0
+        if self.owner.agent is None:
+            self.chat_state.fold()
+        self.chat_state.base = self.checkpoint.count if self._is_unread() else self._anchor() or 0
         if problem and self._anchor() is None:
             self.chat_state.base = self._anchor_by_content()
             self._gap(problem, self.chat_state.base, self.chat_state.base)
         return self._reconcile(now)
 
+    def _is_unread(self) -> bool:
+        """Tell whether the host could not read what it gave before: nobody removes turns from a sub-agent's chat.
+
+        VS Code's classic host gives an empty one when it is asked before it can read Copilot's log.
+        """
+        is_empty = not self.chat_state.turns and self.chat_state.active is None
+        return is_empty and self.owner.agent is not None and not self.checkpoint.open.begun
+
     def _reconcile(self, now: float) -> list[Draft]:
         """Compare the history with the checkpoint and return the new events."""
-        checkpoint, turns, base = self.checkpoint, self.chat_state.turns, self.chat_state.base
-        for place in range(max(base, checkpoint.first), checkpoint.count):
-            index = place - base
-            if index < len(turns) and is_same(checkpoint.finished[place - checkpoint.first], turns[index]):
-                continue
-            active, is_last = self.chat_state.active, place == checkpoint.count - 1 == base + len(turns)
-            if is_last and active and checkpoint.finished[-1].id == active.get("id"):
-                checkpoint.resume()
-            else:
-                self._rewind(place, "the history is another than it was" if index < len(turns) else "turns are gone")
-            break
+        checkpoint, turns = self.checkpoint, self.chat_state.turns
+        index = max(0, self.chat_state.base - checkpoint.first)  # in `finished`
+        is_restored = False
+        while index < len(checkpoint.finished):
+            place = checkpoint.first + index
+            held = place - self.chat_state.base
+            if held < len(turns) and is_same(checkpoint.finished[index], turns[held]):
+                is_restored = is_restored or checkpoint.finished[index].id != text(turns[held], "id")
+                self._supplement(index, turns[held])
+                index += 1
+            elif not self._skip_lost(index, turns[held] if held < len(turns) else self.chat_state.active):
+                break
+        self._supplement_models(is_restored=is_restored)
         self._reopen()
-        for index in range(min(len(turns), checkpoint.count - base)):
+        for index in range(min(len(turns), checkpoint.count - self.chat_state.base)):
             self.chat_state.forget(index)
         return self._write_turns(now)
+
+    def _skip_lost(self, index: int, turn: Json | None) -> bool:
+        """A recorded turn is not where it was, but perhaps `turn`. Return whether those behind it are."""
+        checkpoint, finished = self.checkpoint, self.checkpoint.finished
+        is_active = turn is not None and turn is self.chat_state.active
+        if is_active and index == len(finished) - 1 and turn and finished[index].id == turn.get("id"):
+            checkpoint.resume()
+            return False
+        if finished[index].calls == [] and not finished[index].pieces:
+            checkpoint.drop(
+                index, 1
+            )  # hosts do not keep a turn in which nothing was done, and nothing of it is missing
+            return True
+        behind = next((n for n in range(index + 1, len(finished)) if turn and is_same(finished[n], turn)), 0)
+        if not behind and turn and checkpoint.open.begun and continues(checkpoint.open, turn):
+            behind = len(finished)
+        if not behind or (is_active and behind < len(finished)):
+            is_other = turn is not None and not is_active
+            self._rewind(checkpoint.first + index, "the history is another than it was" if is_other else _TURNS_GONE)
+            return False
+        start = checkpoint.first + index + checkpoint.lost
+        self._gap(_TURNS_GONE, start, start + behind - index)
+        checkpoint.drop(index, behind - index)
+        return True
+
+    def _supplement(self, index: int, turn: Json) -> None:
+        """Write what a recorded turn has now and had not then: hosts complete some turns only when they restart."""
+        checkpoint = self.checkpoint
+        recorded = checkpoint.finished[index]
+        if recorded.calls is None or recorded.id == text(turn, "id"):
+            return
+        opened = OpenTurn(text(turn, "id"), recorded.prompt, True, {}, list(recorded.pieces), key=recorded.key)
+        is_longer = (
+            renumber(opened, turn)
+            and not self._has_moved(index, turn)
+            and any(
+                len(text(part, "content")) > opened.parts.get(number, 0)
+                for number, part in enumerate(objects(turn, "responseParts"))
+                if part.get("kind") in TEXT_KINDS
+            )
+        )
+        if is_longer or not call_digests(turn) <= set(recorded.calls):
+            if not is_longer:
+                opened.parts = dict.fromkeys(range(len(objects(turn, "responseParts"))), TURN_CHARACTERS_MAX)
+            settled = {call for each in checkpoint.finished for call in each.calls or ()}
+            settled |= {call_digest(call) for call in checkpoint.open.tools}
+            before, checkpoint.open = checkpoint.open, opened
+            writer = TurnWriter(self.owner, checkpoint, turn, self._now, has_ended=True, settled=settled)
+            self._drafts += writer.write()
+            checkpoint.open = before
+        now = summary(turn, opened)
+        now.calls = sorted({*(now.calls or ()), *recorded.calls})
+        now.prompt = now.prompt or recorded.prompt
+        checkpoint.finished[index] = now
+
+    def _supplement_models(self, *, is_restored: bool) -> None:
+        """Write the models of recorded turns that the host names only now; those told before have the same ids.
+
+        The next turn is compared with the last of these models, not with that of a turn that the host has lost.
+        """
+        checkpoint, state = self.checkpoint, self.chat_state
+        if self.owner.agent is not None or state.base or checkpoint.first:
+            return
+        recorded: list[FinishedTurn | OpenTurn] = [*checkpoint.finished]
+        turns = [*state.turns, *([state.active] if state.active is not None else [])]
+        if checkpoint.open.begun and len(turns) > len(recorded) and continues(checkpoint.open, turns[len(recorded)]):
+            is_restored = is_restored or checkpoint.open.id != text(turns[len(recorded)], "id")
+            recorded.append(checkpoint.open)
+        model = ""
+        for each, turn in zip(recorded, turns, strict=False):
+            now = model_of(turn)
+            if is_restored and now and now != model and each.key:
+                self._drafts.append(model_change(self.owner, each.key, model, now, moment(self._now)))
+            model = now or model
+        checkpoint.model = model
+
+    def _has_moved(self, index: int, turn: Json) -> bool:
+        """Tell whether a text was recorded in the turn behind it: after an error VS Code ends a turn too early."""
+        held = self.checkpoint.first + index + 1 - self.chat_state.base
+        behind = self.checkpoint.finished[index + 1 : index + 2]
+        if not behind or held >= len(self.chat_state.turns):
+            return False
+        both = joined(turn, "markdown") + joined(self.chat_state.turns[held], "markdown")
+        return digest_of(both.strip()) == behind[0].text
 
     def _anchor(self) -> int | None:
         """Return the position of the first held turn, None if no held turn is recorded."""
@@ -201,13 +346,15 @@ class Chat:
         if turn is None or not continues(recorded, turn):
             self._rewind(self.checkpoint.count, _TURN_GONE)
         elif not renumber(recorded, turn):
-            self._gap("the text of a turn is another than it was", self.checkpoint.count, self.checkpoint.count + 1)
+            place = self.checkpoint.ordinal
+            self._gap("the text of a turn is another than it was", place, place + 1)
             parts = turn.get("responseParts")
             parts = parts if isinstance(parts, list) else []
             recorded.parts = {n: len(text(p, "content")) for n, p in enumerate(parts) if isinstance(p, dict)}
 
     def _rewind(self, place: int, reason: str) -> None:
-        self._gap(reason, place, self.checkpoint.count + bool(self.checkpoint.open.begun))
+        lost = self.checkpoint.lost
+        self._gap(reason, place + lost, self.checkpoint.ordinal + bool(self.checkpoint.open.begun))
         self.checkpoint.rewind(place)
 
     def _truncate(self, held: int, now: float) -> None:
@@ -252,7 +399,7 @@ class Chat:
     def _check_length(self) -> None:
         if self.chat_state.has_overflowed and "long" not in self.checkpoint.open.notes:
             self.checkpoint.open.notes.append("long")
-            self._gap(_LONG, self.checkpoint.count, self.checkpoint.count + 1)
+            self._gap(_LONG, self.checkpoint.ordinal, self.checkpoint.ordinal + 1)
 
     def _take(self) -> list[Draft]:
         drafts, self._drafts = self._drafts, []

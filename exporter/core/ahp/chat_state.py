@@ -165,6 +165,19 @@ class ChatState:
         self.turns = [*older, *self.turns]
         return len(older)
 
+    def fold(self) -> None:
+        """Join turns without a prompt with those before them: a restarted host gives the rest of some turns so."""
+        folded: list[Json] = []
+        for turn in self.turns:
+            message = mapping(turn, "message") or mapping(turn, "userMessage")
+            origin = text(mapping(message, "origin"), "kind", "user")
+            if folded and "responseParts" in turn and not text(message, "text") and origin == "user":
+                parts = [*objects(folded[-1], "responseParts"), *objects(turn, "responseParts")]
+                folded[-1] = {**folded[-1], "responseParts": parts, "state": turn.get("state")}
+            else:
+                folded.append(turn)
+        self.turns = folded
+
     def forget(self, index: int) -> None:
         """Reduce a finished turn to its id."""
         self.turns[index] = {"id": text(self.turns[index], "id")}
@@ -274,6 +287,8 @@ class ChatState:
             if part.get("kind") == "toolCall" and isinstance(part.get("toolCall"), dict):
                 part["toolCall"] = skip_tool(part["toolCall"])
         turn.update({key: action[key] for key in ("duration", "error") if action.get(key) is not None})
+        if action.get("type") == "chat/error" and mapping(action, "part"):
+            self.parts.append(mapping(action, "part"))
         self.turns.append(turn)
         self._active = None
         self._size = self.touched = 0

@@ -1,5 +1,6 @@
 """One session of a host: its conversations, the lines of its events, and whether another source delivers it."""
 
+from base64 import urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,11 +9,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from exporter.core.ahp import drafts, ephemeral
-from exporter.core.ahp.chat import Chat
-from exporter.core.ahp.chat_state import TEXT_ACTIONS, Applied
+from exporter.core.ahp.chat import GAP, Chat
+from exporter.core.ahp.chat_state import COMPLETED, TEXT_ACTIONS, Applied
 from exporter.core.ahp.checkpoint import Checkpoint, calls, digest_of
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
-from exporter.core.ahp.turn import TurnOwner, announce
+from exporter.core.ahp.turn import TurnOwner, about_child, announce
 from exporter.core.ahp.values import Json, mapping, objects, strings, text
 from exporter.core.names import SESSION_NAME
 
@@ -21,6 +22,8 @@ HELD_MAX: Final = 2000
 USAGES_MAX: Final = 512
 HOLD_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 1.0
+QUIET_SECONDS: Final = 10.0
+_URGENT: Final = ("assistant.turn_end", "session.snapshot_rewind", GAP)
 
 Line: TypeAlias = tuple[bytes, bool]  # and whether it is ephemeral
 
@@ -55,13 +58,16 @@ class Session:
     touched_at: float
     retries: int = 0
     retry_at: float | None = None  # when its state is requested again
+    quiet_seconds: float = QUIET_SECONDS  # without an action in a turn, after which its state is requested again
     references: dict[str, str] = field(default_factory=dict)  # content types by the addresses that states refer to
     lines: list[Line] = field(default_factory=list)
     chats: dict[str, Chat] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)  # the conversations of sub-agents to subscribe to later
     default_chat: str = ""
     is_identified: bool = False
     alias: str = ""
     is_dirty: bool = False
+    is_urgent: bool = False  # a checkpoint from before a turn's end or a gap would take another turn for this one
     _children: dict[str, Json] = field(default_factory=dict)
     _announced: set[str] = field(default_factory=set)
     _usages: OrderedDict[str, None] = field(default_factory=OrderedDict)
@@ -109,9 +115,18 @@ class Session:
         self.default_chat = text(state, "defaultChat") or (
             text(summaries[0], "resource") if summaries else self.default_chat
         )
-        for summary in summaries:
+        for summary in [*summaries, *self._unfinished()]:
             self.add_chat(summary, now)
         return sorted(self.chats, key=lambda uri: uri != self.default_chat)
+
+    def _unfinished(self) -> list[Json]:
+        """Return the sub-agents that ran when the last process ended; a restarted host may name them nowhere."""
+        found = []
+        for uri, checkpoint in self.saved.checkpoints.items():
+            if (checkpoint.open.begun or checkpoint.is_agent_open) and "/subagent/" in uri:
+                origin = {"kind": "tool", "chat": self.default_chat, "toolCallId": uri.rpartition("/")[2]}
+                found.append({"resource": uri, "origin": origin})
+        return found
 
     def add_chat(self, summary: Json, now: float) -> str | None:
         """Add a conversation; return its address if it is new."""
@@ -123,31 +138,72 @@ class Session:
             parent = text(origin, "chat")
             owner.agent, owner.call, owner.title = uri, text(origin, "toolCallId"), text(summary, "title")
             owner.parent = parent if parent and parent != self.default_chat else None
-            self._children.setdefault(owner.call, {}).update(resource=uri, title=owner.title)
+            if owner.title:  # it is certain that there is such a sub-agent
+                self._children.setdefault(owner.call, {}).update(resource=uri, title=owner.title)
         self.chats[uri] = Chat(owner, self.saved.checkpoints.setdefault(uri, Checkpoint()))
         if owner.agent is not None:
             self.emit(self._parent_drafts(owner, now))
         return uri
 
     def children_in(self, chat: Chat, turns: list[Json]) -> list[Json]:
-        """Return the conversations of sub-agents that tool calls refer to, as older hosts report them."""
-        found = []
+        """Return the new conversations of sub-agents that tool calls name.
+
+        Older hosts name them only there, and a restarted host names those of nested sub-agents only there, by another
+        address than before. So the address is made from the session and the tool call.
+        """
+        found: dict[str, Json] = {}
         for call in [call for turn in turns for call in calls(turn)]:
-            origin = {"kind": "tool", "chat": chat.owner.chat, "toolCallId": text(call, "toolCallId")}
-            for content in [each for each in objects(call, "content") if each.get("type") == "subagent"]:
+            identity = text(call, "toolCallId")
+            origin = {"kind": "tool", "chat": chat.owner.chat, "toolCallId": identity}
+            named = [each for each in objects(call, "content") if each.get("type") == "subagent"]
+            if not named and self.default_chat == self.uri and about_child(call) and text(call, "status") == COMPLETED:
+                named = [
+                    {"resource": f"{self.uri}/subagent/{identity}"}
+                ]  # classic hosts may name it too early to be seen
+            for content in named:
                 uri = text(content, "resource")
-                if uri.startswith(f"{self.uri}/subagent/") and uri not in self.chats:
-                    found.append({"resource": uri, "title": text(content, "title"), "origin": origin})
-        return found
+                if uri.startswith(f"{self.uri}/subagent/"):
+                    uri = self.address_of(identity)
+                elif not uri.startswith("ahp-chat:"):
+                    continue
+                if uri not in self.chats:
+                    found[uri] = {"resource": uri, "title": text(content, "title"), "origin": origin}
+        return list(found.values())
+
+    def address_of(self, call: str) -> str:
+        """Return the address that VS Code's hosts give to the conversation of a sub-agent when it begins."""
+        if self.default_chat in ("", self.uri):
+            return f"{self.uri}/subagent/{call}"
+        return f"ahp-chat://subagent/{urlsafe_b64encode(self.uri.encode()).decode().rstrip('=')}/{call}"
+
+    def forget(self, chat: Chat) -> None:
+        """A conversation is not there. If nothing was told of it, it may still come to be."""
+        if chat.owner.agent is not None and chat.checkpoint.ordinal == 0 and chat.owner.call not in self._announced:
+            self.chats.pop(chat.owner.chat, None)
+
+    def learn(self, chat: Chat, turns: list[Json]) -> None:
+        """Record what the tool calls of a conversation say of the sub-agents that they start."""
+        for call in [call for turn in turns for call in calls(turn)]:
+            about = about_child(call)
+            if about:
+                about["chat"] = chat.owner.chat
+                self._children.setdefault(text(call, "toolCallId"), {}).update(about)
 
     def _parent_drafts(self, owner: TurnOwner, now: float) -> list[Draft]:
+        holder = text(owner.started_by, "chat")
+        if holder:  # the host may name the session's own conversation instead
+            owner.parent = holder if holder != self.default_chat else None
         parent = self.chats.get(owner.parent or self.default_chat)
         return parent.write_turns(now) if parent is not None else []
 
     def replace_chat(self, chat: Chat, state: Json, seq: int, now: float, *, has_cursors: bool) -> None:
         """Process the state of a conversation."""
-        for turn in [*objects(state, "turns"), mapping(state, "activeTurn")]:
+        turns = [*objects(state, "turns"), mapping(state, "activeTurn")]
+        for turn in turns:
             self._find_cli_session(turn)
+        self.learn(chat, turns)
+        if chat.owner.agent is not None:
+            self.emit(self._parent_drafts(chat.owner, now))
         self.add_drafts(chat, chat.replace(state, seq, now, has_cursors=has_cursors), now)
 
     def add_drafts(self, chat: Chat, new: list[Draft], now: float) -> None:
@@ -159,11 +215,23 @@ class Session:
                 self._announced.add(owner.call)
                 parent = self.chats.get(owner.parent or "")
                 parent_owner = parent.owner if parent else TurnOwner("", session=self.id, children=self._children)
-                child = self._children.get(owner.call) or {"resource": owner.chat}
+                child = {"resource": owner.chat, **owner.started_by}
                 self.emit([announce(parent_owner, owner.call, child, {}, new[0].at)])
         self.emit(new)
         if any(draft.type == "assistant.turn_end" for draft in new):
             self.identify("")
+        for other in list(self.chats.values()) if new and self._children else ():
+            if text(other.owner.started_by, "chat") == owner.chat:
+                self._conclude(other, now)
+        if owner.agent is not None:
+            self._conclude(chat, now)
+
+    def _conclude(self, child: Chat, now: float) -> None:
+        holder = self.chats.get(text(child.owner.started_by, "chat"))
+        if child.is_known and holder is not None and holder.is_known:
+            ended = child.conclude(now, has_holder_ended=holder.chat_state.active is None)
+            if ended:
+                self.add_drafts(child, ended, now)
 
     def apply(self, chat: Chat, action: Json, seq: int, now: float) -> Applied:
         """Apply an action to a conversation."""
@@ -172,6 +240,10 @@ class Session:
         chat.last_seq = seq
         kind = text(action, "type")
         applied, new = chat.apply(action, now)
+        if kind in ("chat/toolCallReady", "chat/toolCallContentChanged", "chat/toolCallComplete"):
+            self.learn(chat, [chat.chat_state.active or {}])
+        elif kind == "chat/turnsLoaded":
+            self.learn(chat, objects(action, "turns"))
         if new:
             self.add_drafts(chat, new, now)
         if kind == "chat/usage":
@@ -257,6 +329,7 @@ class Session:
         for draft in new:
             if not draft.is_ephemeral:
                 self.is_dirty = True
+                self.is_urgent = self.is_urgent or draft.type in _URGENT
                 if self.is_live_only or self.hooks.known(self.id, draft.id):
                     continue
             self.lines.append((drafts.write(draft, self._parent), draft.is_ephemeral))
@@ -286,7 +359,7 @@ class Session:
 
     def save(self) -> bytes:
         """Return the state to store on disk, once the lines that were taken are durable."""
-        self.is_dirty = False
+        self.is_dirty = self.is_urgent = False
         self.saved.announced = sorted(self._announced)
         return msgspec.json.encode(self.saved)
 

@@ -19,7 +19,7 @@ from exporter.core.ahp.chat_state import Applied
 from exporter.core.ahp.dialect import CLASSIC, Dialect
 from exporter.core.ahp.drafts import Draft, id_of, moment, seconds_of
 from exporter.core.ahp.messages import NOT_FOUND, SESSION_NOT_FOUND, ErrorResponse, explain
-from exporter.core.ahp.session import Hooks, Line, SavedSession, Session, name_of
+from exporter.core.ahp.session import QUIET_SECONDS, Hooks, Line, SavedSession, Session, name_of
 from exporter.core.ahp.values import Json, mapping, number, objects, text
 from exporter.core.events.envelope import REFUSALS
 
@@ -71,6 +71,9 @@ class Subscriptions:
     _changed: dict[str, Session] = field(default_factory=dict)
     _final_lines: list[tuple[str, list[Line]]] = field(default_factory=list)
     _unsaved: list[tuple[str, bytes]] = field(default_factory=list)
+    _subscribing: dict[str, Callable[[], None] | None] = field(
+        default_factory=dict
+    )  # and what is asked after the answer
 
     @property
     def sessions(self) -> list[Session]:
@@ -86,16 +89,20 @@ class Subscriptions:
         message: Json,
         on_result: Callable[[Json, float], None] = ignore,
         on_error: Callable[[ErrorResponse, float], None] = ignore,
-    ) -> None:
-        """Add a message to the pending ones, unless there are too many."""
-        if len(self.pending) < PENDING_MAX:
+    ) -> bool:
+        """Add a message to the pending ones, unless there are too many; return whether there was room."""
+        has_room = len(self.pending) < PENDING_MAX
+        if has_room:
             self.pending.append(PendingRequest(message, on_result, on_error))
+        return has_room
 
     def disconnected(self) -> None:
         """Drop all requests, and ignore actions until the state has been requested again."""
         self.pending.clear()
+        self._subscribing.clear()
         for session in self._by_uri.values():
             session.retries, session.retry_at = 0, None
+            session.waiting.clear()
         for _, chat in self._chats.values():
             chat.is_known, chat.page_requested_at = False, None
 
@@ -134,6 +141,7 @@ class Subscriptions:
             if uri in self._chats:
                 session, chat = self._chats[uri]
                 self._mark_active(session, now)
+                session.quiet_seconds = QUIET_SECONDS
                 if session.apply(chat, action, seq, now) is Applied.LOST:
                     self._subscribe_chat(uri)
                 self._fetch_referenced(session, chat, _turns_in(action), now)
@@ -149,6 +157,7 @@ class Subscriptions:
         elif uri in self._chats:
             session, chat = self._chats.pop(uri)
             session.add_drafts(chat, chat.mark_lost("the host has no such conversation any more", now), now)
+            session.forget(chat)
             self._mark_active(session, now)
 
     def mark_removed(self, uri: str, now: float) -> None:
@@ -162,7 +171,7 @@ class Subscriptions:
             self._unsubscribe(uri, now)
 
     def tick(self, now: float) -> None:
-        """Time out page requests, repeat refused subscriptions, and unsubscribe from idle sessions."""
+        """Time out page requests, ask again for what was refused or is quiet, and unsubscribe from idle sessions."""
         for session, chat in self._chats.values():
             if chat.page_requested_at is not None and now - chat.page_requested_at > PAGE_SECONDS:
                 chat.page_requested_at = None
@@ -172,7 +181,12 @@ class Subscriptions:
             if session.retry_at is not None and now >= session.retry_at:
                 session.retry_at = now + RETRY_SECONDS_MAX
                 self._subscribe_session(uri)
+            if session.waiting and not self._is_asked(session):
+                self._release_one(session)
             is_running = any(chat.chat_state.active for chat in session.chats.values())
+            if is_running and now - session.touched_at > session.quiet_seconds:
+                session.quiet_seconds *= 2  # it may be a long command, or the end of the turn was not heard
+                self._subscribe_session(uri)
             if now - session.touched_at > ACTIVE_SECONDS and not is_running and not self._is_named(uri):
                 for each in {uri, *session.chats}:
                     self.request(requests.unsubscribe(self.dialect, each))
@@ -188,6 +202,11 @@ class Subscriptions:
             if session.is_identified:
                 del self._changed[uri]
         return taken
+
+    @property
+    def is_urgent(self) -> bool:
+        """Return whether the state of a session must be stored without delay."""
+        return any(session.is_urgent and uri not in self._changed for uri, session in self._by_uri.items())
 
     def save(self) -> list[tuple[str, bytes]]:
         """Return the state to store of changed sessions whose events are durable."""
@@ -208,6 +227,10 @@ class Subscriptions:
     def _mark_active(self, session: Session, now: float) -> None:
         session.touched_at = now
         self._changed[session.uri] = session
+        if session.waiting and self._is_read(session.default_chat):
+            for uri in [uri for uri in session.chats if uri in session.waiting]:
+                session.waiting.discard(uri)
+                self._subscribe_chat(uri)
 
     def _mark_changed(self, session: Session, now: float) -> None:
         """A response changed a session, which may have been unsubscribed from since the request."""
@@ -225,11 +248,34 @@ class Subscriptions:
         self._final_lines.append((session.name, session.take(now)))
         self._unsaved.append((session.id, session.save()))
 
+    def _subscribe(
+        self,
+        uri: str,
+        on_result: Callable[[Json, float], None],
+        on_error: Callable[[ErrorResponse, float], None],
+    ) -> None:
+        """Request the state of an address. While one request is unanswered, another one waits for its answer.
+
+        VS Code's host says "not found" to the first of two requests that it has at the same time.
+        """
+        if uri in self._subscribing:
+            self._subscribing[uri] = partial(self._subscribe, uri, on_result, on_error)
+            return
+
+        def answered(answer: Any, now: float, process: Callable[[Any, float], None]) -> None:
+            again = self._subscribing.pop(uri, None)
+            process(answer, now)
+            if again is not None:
+                again()
+
+        message = requests.subscribe(self.dialect, uri)
+        if self.request(message, partial(answered, process=on_result), partial(answered, process=on_error)):
+            self._subscribing[uri] = None
+
     # ---- the state of a session -----------------------------------------------------------------------------
 
     def _subscribe_session(self, uri: str) -> None:
-        on_result, on_error = partial(self._on_session_snapshot, uri), partial(self._on_session_refused, uri)
-        self.request(requests.subscribe(self.dialect, uri), on_result, on_error)
+        self._subscribe(uri, partial(self._on_session_snapshot, uri), partial(self._on_session_refused, uri))
 
     def _on_session_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
         self.problems[name_of(uri)] = explain(failure.code)
@@ -269,15 +315,84 @@ class Subscriptions:
             self._chats[uri] = session, session.chats[uri]
             self._subscribe_chat(uri)
 
+    def _is_read(self, uri: str | None) -> bool:
+        """Tell whether a conversation is read, or cannot be."""
+        _, chat = self._chats.get(uri or "", (None, None))
+        return chat is None or (chat.is_known and chat.history is None)
+
+    def _is_told(self, session: Session, chat: Chat) -> bool:
+        """Tell whether all that may say what a sub-agent is has been read.
+
+        That is the conversation in which it was called. Hosts name the session's own for those that are nested, so one
+        whose call was not seen waits for every other sub-agent that it did not start itself.
+        """
+        if not (self._is_read(session.default_chat) and self._is_read(chat.owner.parent)):
+            return False
+        if chat.owner.is_called:
+            return True
+        others = [one for one in session.chats.values() if one.owner.is_called and not self._is_below(one, chat)]
+        return all(self._is_read(one.owner.chat) for one in others)
+
+    def _is_below(self, chat: Chat, above: Chat) -> bool:
+        seen = set[str]()
+        while chat is not above and (parent := chat.owner.parent) in self._chats and parent not in seen:
+            seen.add(parent)
+            chat = self._chats[parent][1]
+        return chat is above
+
+    def _is_asked(self, session: Session) -> bool:
+        """Tell whether an answer about one of its conversations is to come."""
+        if any(chat.page_requested_at is not None for chat in session.chats.values()):
+            return True
+        below = f"{session.uri}/subagent/"
+        own = (uri == session.uri or uri in session.chats or uri.startswith(below) for uri in self._subscribing)
+        return any(own) or any(chat.address in self._subscribing for chat in session.chats.values())
+
+    def _release_one(self, session: Session) -> None:
+        """Request one of those that wait for what the host does not give, or for each other."""
+        uri = min(session.waiting)
+        session.waiting.discard(uri)
+        if uri in self._chats:
+            self._request_chat(uri)
+
     def _subscribe_chat(self, uri: str) -> None:
-        on_result, on_error = partial(self._on_chat_snapshot, uri), partial(self._on_chat_refused, uri)
-        self.request(requests.subscribe(self.dialect, uri), on_result, on_error)
+        """Request the state of a conversation; those of sub-agents after the ones that say what they are."""
+        if uri in self._chats:
+            session, chat = self._chats[uri]
+            if chat.owner.agent is not None and not self._is_told(session, chat):
+                session.waiting.add(chat.owner.chat)
+                return
+        self._request_chat(uri)
+
+    def _request_chat(self, uri: str) -> None:
+        self._subscribe(uri, partial(self._on_chat_snapshot, uri), partial(self._on_chat_refused, uri))
 
     def _on_chat_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
-        if uri in self._chats and failure.code in (SESSION_NOT_FOUND, NOT_FOUND):
-            self.mark_missing(uri, now)
-        elif uri in self._chats and not failure.code:
+        if uri not in self._chats:
+            return
+        session, chat = self._chats[uri]
+        if not failure.code:
             self._subscribe_chat(uri)
+        elif chat.owner.agent is not None and self.dialect.has_chats and uri == chat.owner.chat:
+            # A restarted host has a nested sub-agent only as a session of its own, which names its conversation.
+            place = f"{session.uri}/subagent/{chat.owner.call}"
+            self._subscribe(place, partial(self._on_child_found, uri), partial(self._on_child_refused, uri))
+        elif failure.code in (SESSION_NOT_FOUND, NOT_FOUND):
+            self.mark_missing(uri, now)
+
+    def _on_child_found(self, uri: str, result: Json, now: float) -> None:
+        if uri in self._chats:
+            session, chat = self._chats[uri]
+            chat.address = text(_snapshot(result)[0], "defaultChat") or uri
+            if chat.address == uri:
+                self.mark_missing(uri, now)
+                return
+            self._chats[chat.address] = session, chat
+            self._subscribe_chat(chat.address)
+
+    def _on_child_refused(self, uri: str, failure: ErrorResponse, now: float) -> None:
+        if uri in self._chats:
+            self.mark_missing(uri, now)
 
     def _on_chat_snapshot(self, uri: str, result: Json, now: float) -> None:
         if uri in self._chats:
@@ -297,9 +412,8 @@ class Subscriptions:
         if not session.is_live_only:
             for uri in _new_references(session.references, turns):
                 self._fetch_content(session, uri)
-        if not self.dialect.has_chats:
-            for summary in session.children_in(chat, turns):
-                self._add_chat(session, session.add_chat(summary, now))
+        for summary in session.children_in(chat, turns):
+            self._add_chat(session, session.add_chat(summary, now))
 
     def _fetch_page(self, session: Session, chat: Chat, now: float) -> None:
         """Request the next page of a conversation's history, if one is needed."""
@@ -321,7 +435,7 @@ class Subscriptions:
                 session.add_drafts(chat, chat.abandon_history(reason, at), at)
                 self._mark_changed(session, at)
 
-        self.request(requests.fetch_turns(self.dialect, chat.owner.chat, chat.history.position), on_result, on_error)
+        self.request(requests.fetch_turns(self.dialect, chat.address, chat.history.position), on_result, on_error)
 
     def _fetch_content(self, session: Session, uri: str) -> None:
         """Request the content of an address that a state referred to; no other may be read."""

@@ -6,7 +6,7 @@ all of these: the identity of the file, its size, and the bytes before the offse
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 TAIL_BYTES: Final = 256
@@ -58,7 +58,10 @@ FOLLOWING, DELETED_THERE, FOREIGN_THERE = "following", "deleted_there", "foreign
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a sink has a session: `position` in the file `identity`, reached with the event `last_id`."""
+    """How far a sink has a session: `position` in the file `identity`, reached with the event `last_id`.
+
+    `confirmed_at` is when the sink said last that it holds what it accepted, which were `confirmed` events then.
+    """
 
     last_id: str | None = None
     position: Position = START
@@ -66,3 +69,10 @@ class Mark:
     remote_id: str | None = None
     state: str = FOLLOWING
     delivered: int = 0
+    confirmed_at: float | None = field(default=None, compare=False)
+    confirmed: int = field(default=-1, compare=False)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Tell whether the sink said that it holds exactly what it accepted, and nothing casts doubt on that."""
+        return self.confirmed == self.delivered

@@ -11,10 +11,14 @@ from exporter.core.delivery.segment import Segment
 
 
 class Reconciliation:
-    """One walk through a file from its first event. Nothing counts as rewound before the walk has reached the end."""
+    """One walk through a file from its first event. Nothing counts as rewound before the walk has reached the end.
 
-    def __init__(self, known: Mapping[str, bytes], quarantined: Iterable[str]) -> None:
+    What `others` sent was never in this file, and so it is not gone from it.
+    """
+
+    def __init__(self, known: Mapping[str, bytes], quarantined: Iterable[str], others: Container[str] = ()) -> None:
         self._known = known
+        self._others = others
         self._seen: set[str] = set()
         self.skip = {*known, *quarantined}
         """The ids that are not sent again: the sink has them, or they wait in quarantine."""
@@ -25,7 +29,7 @@ class Reconciliation:
 
     def gone(self) -> list[str]:
         """Return what the sink has and the file lacks, in the sink's order."""
-        return [identity for identity in self._known if identity not in self._seen]
+        return [one for one in self._known if one not in self._seen and one not in self._others]
 
 
 @dataclass(slots=True)

@@ -24,6 +24,11 @@ class Schedule(Generic[Key]):
         elif key not in self._live:
             self._backfill.setdefault(key)
 
+    def put_back(self, key: Key, *, live: bool) -> None:
+        """Give a session whose turn it was the next turn of its kind."""
+        self.add(key, live=live)
+        (self._live if live else self._backfill).move_to_end(key, last=False)
+
     def next(self) -> Key | None:
         """Take the next turn, or None when no session waits."""
         for waiting in (self._live, self._backfill):

@@ -27,6 +27,8 @@ from exporter.core.events.envelope import (
 from exporter.core.events.lines import Oversized
 from exporter.core.events.live_text import is_piece
 from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
+from exporter.core.events.tool_calls import CALL_TYPES, ToolCalls
+from exporter.core.events.usage import USAGE_KEPT
 
 EVENTS_MAX: Final = 500
 BYTES_MAX: Final = 1_000_000
@@ -53,7 +55,8 @@ class Segment:
     """Events between two positions of a file, or what a sink is sent for them.
 
     `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `events` and `last_id` tell of the
-    events, also where `ids` are of what was made of them.
+    events, also where `ids` are of what was made of them. `usage` has what a journal keeps for telemetry, each with the
+    number of events before it and its offset.
     """
 
     start: Position
@@ -63,9 +66,9 @@ class Segment:
     offsets: list[int] = field(default_factory=list)
     unsendable: list[Unsendable] = field(default_factory=list)
     live: list[bytes] = field(default_factory=list)
+    usage: list[tuple[int, int, bytes]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     masked: Counter[tuple[str, str]] = field(default_factory=Counter)
-    chain_breaks: int = 0
     ephemeral: int = 0
     skipped: int = 0
     size: int = 0
@@ -99,15 +102,16 @@ class SegmentBuilder:
 
     `skip` holds ids that this reader's sink has already: their events are passed over without being redacted.
     `seen` collects the id of every durable event. `keep_live` asks for redacted ephemeral events as well, which are
-    never part of what is delivered.
+    never part of what is delivered. `calls` are the tool calls of the lines before; answers of commands that print
+    secrets are masked.
     """
 
     start: Position
     redact: RedactEvent
     _: KW_ONLY
+    calls: ToolCalls | None = None
     events_max: int = EVENTS_MAX
     bytes_max: int = BYTES_MAX
-    last_id: str | None = None
     skip: Container[str] | None = None
     keep_live: bool = False
     seen: set[str] | None = None
@@ -137,8 +141,9 @@ class SegmentBuilder:
     def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
         segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
+        calls, call_types = self.calls, CALL_TYPES if self.calls is not None else frozenset[str]()
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
-        offset, size, last_id = self.offset, segment.size, self.last_id
+        offset, size = self.offset, segment.size
         until = min(until, index + self.events_max - len(ids))
         while index < until:
             line = lines[index]
@@ -156,22 +161,22 @@ class SegmentBuilder:
             if not envelope.ephemeral:
                 event = line.strip(_WHITESPACE)
                 redacted = redact(event)
+                if envelope.type in call_types and calls is not None:
+                    redacted = calls.answered(envelope, offset, event, redacted)
                 if redacted is not event:
                     self._redacted = redacted
                     break
-                segment.chain_breaks += envelope.parentId != last_id and last_id is not None
                 ids.append(identity)
                 events.append(event)
                 offsets.append(offset)
                 size += len(line) + 1
-            elif keep_live:
+            elif keep_live or envelope.type == USAGE_KEPT:
                 break
             else:
                 segment.ephemeral += 1
-            last_id = identity
             offset += len(line) + 1
             index += 1
-        self.offset, segment.size, self.last_id = offset, size, last_id
+        self.offset, segment.size = offset, size
         return index
 
     def finish(self, tail: bytes) -> Segment:
@@ -186,7 +191,6 @@ class SegmentBuilder:
         if isinstance(line, Oversized):
             self._unsendable(line.offset, line.head, line.size, "line_too_long", None)
             self.offset = line.offset + line.size + 1
-            self.last_id = None
             return True
         if self.segment.ids and self.segment.size + len(line) > self.bytes_max:
             return False
@@ -198,7 +202,6 @@ class SegmentBuilder:
             offset, raw, envelope = self.offset + piece.start, piece.raw, piece.envelope
             if isinstance(envelope, Unreadable):
                 self._unsendable(offset, raw, len(raw), envelope.reason, envelope.id)
-                self.last_id = None
             else:
                 self._event(offset, raw, envelope)
         self.offset += len(line) + 1
@@ -206,22 +209,26 @@ class SegmentBuilder:
 
     def _event(self, offset: int, raw: bytes, envelope: Envelope) -> None:
         segment, identity = self.segment, envelope.id
-        if envelope.parentId != self.last_id and self.last_id is not None:
-            segment.chain_breaks += 1
-        self.last_id = identity
         if envelope.ephemeral:
             segment.ephemeral += 1
+            if envelope.type == USAGE_KEPT:
+                segment.usage.append((len(segment.ids), offset, raw))
+                return
             # A file holds no text in pieces; if one does, no redactor has seen the pieces joined.
             if self.keep_live and not is_piece(envelope.type):
-                self._show(raw)
+                self._show(offset, raw, envelope)
             return
         if self.seen is not None:
             self.seen.add(identity)
         if self.skip is not None and identity in self.skip:
             segment.skipped += 1
+            if self.calls is not None:
+                self.calls.note(envelope, offset)
             return
-        line = self.redact(raw) if self._redacted is None else self._redacted
+        line = self._redacted
         self._redacted = None
+        if line is None:
+            line = self._shown(offset, raw, envelope)
         if isinstance(line, Refused):
             self._unsendable(offset, raw, len(raw), line.reason, identity)
             return
@@ -233,8 +240,12 @@ class SegmentBuilder:
         segment.offsets.append(offset)
         segment.size += len(line) + 1
 
-    def _show(self, raw: bytes) -> None:
+    def _shown(self, offset: int, raw: bytes, envelope: Envelope) -> Redacted:
         shown = self.redact(raw)
+        return shown if self.calls is None else self.calls.answered(envelope, offset, raw, shown)
+
+    def _show(self, offset: int, raw: bytes, envelope: Envelope) -> None:
+        shown = self._shown(offset, raw, envelope)
         if not isinstance(shown, Refused):
             line = shown.line if isinstance(shown, Masked) else shown
             self.segment.live.append(line)

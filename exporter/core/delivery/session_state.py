@@ -54,6 +54,7 @@ from exporter.core.delivery.verdict import (
     Missing,
     Unauthorized,
     Unrestorable,
+    Unsupported,
     Verdict,
 )
 
@@ -88,13 +89,14 @@ class SessionEvent(Enum):
     RESTORE = auto()  # the same, of a session that was deleted there, which may come out only when it is registered
     DOUBT = auto()  # the sink may have lost the session
     REPAIR = auto()  # a person wants the sink to hold what the file holds
-    COUNT_AGREES = auto()  # registered; the sink says as many events as we, or no number
-    COUNT_DIFFERS = auto()  # registered, or a segment is committed, and the sink says another number
+    COUNT_AGREES = auto()  # registered; the sink says as many events as we, or cannot say
+    COUNT_DIFFERS = auto()  # registered, or a segment is committed, and the sink says another number, or none but could
     ITEMS = auto()  # the sink has exactly these ids
     ACKNOWLEDGED = auto()  # a batch
-    MISTRUSTED = auto()  # a batch was accepted, and something else than was sent acknowledged
+    MISTRUSTED = auto()  # a batch, or what is gone, was accepted, and something else acknowledged
     REWINDING = auto()  # the ids that are gone from the file are about to be sent
-    REWOUND = auto()  # all of them were accepted
+    REWOUND = auto()  # all of them were accepted, and as many events are left there as we know
+    UNTOLD = auto()  # they were accepted, and something else was acknowledged by a sink that cannot say what it has
     CHANGED_UNANSWERED = auto()  # the file's past changed in UNANSWERED, and the sink can say what it has
     MARK_HOLDS = auto()  # the bytes before the mark are the same, or nothing was delivered ever
     MARK_BROKEN = auto()  # they are not
@@ -150,7 +152,8 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
     _E.ACKNOWLEDGED:       ("- - - - - R R - -", "",      (_F.NOTE, _F.STEADY)),
     _E.MISTRUSTED:         ("- - - - - A A - -", "",      (_F.NOTE, _F.SET_BACK)),
     _E.REWINDING:          ("- - - - - N N - -", "",      ()),
-    _E.REWOUND:            ("- - - - - - R - -", "",      (_F.NOTE,)),
+    _E.REWOUND:            ("- - - - - - R - -", "",      (_F.NOTE, _F.STEADY)),
+    _E.UNTOLD:             ("- - - - - - N - -", "",      (_F.NOTE, _F.SET_BACK)),
     _E.CHANGED_UNANSWERED: ("- - - - - - A - -", "",      ()),
     _E.MARK_HOLDS:         ("",                  "F F F", (_F.READ_FROM_MARK,)),
     _E.MARK_BROKEN:        ("",                  "C C C", (_F.DISBELIEVE, _F.READ_FROM_START)),
@@ -169,6 +172,7 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
 
 SETBACKS: Final = {
     SessionEvent.MISTRUSTED: "the receiver acknowledged something else than was sent",
+    SessionEvent.UNTOLD: "the receiver does not acknowledge what is gone from the file",
     SessionEvent.MISSING: "the session is made and then not found",
     SessionEvent.GONE: "the receiver answers 410 and has not declared that this means deleted",
     SessionEvent.CONFLICT: "the receiver says that it holds something else",
@@ -190,6 +194,7 @@ _STOPPED_BY: Final = {DELETED_THERE: SessionEvent.DELETED, FOREIGN_THERE: Sessio
 _VERDICTS: Final[dict[type[Verdict], SessionEvent]] = {
     Later: SessionEvent.LATER,
     Unauthorized: SessionEvent.UNAUTHORIZED,
+    Unsupported: SessionEvent.LATER,
     Missing: SessionEvent.MISSING,
     Deleted: SessionEvent.DELETED,
     Foreign: SessionEvent.FOREIGN,

@@ -23,12 +23,14 @@ class Accepted:
 class Later:
     """Send the same again, not before `after_seconds` when the sink named a time and our own wait is shorter.
 
-    `alarm` says that a person should look: the sink will hardly recover by itself.
+    `alarm` says that a person should look: the sink will hardly recover by itself. `is_shared` says that this is the
+    answer to a request that another session shares, for which it counts.
     """
 
     reason: str
     after_seconds: float | None = None
     alarm: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,14 @@ class Unauthorized:
     """401 or 403: stop this sink until its token changes, and say so loudly."""
 
     status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """404, 405, 415 or 501 from an address of an OTLP endpoint: it takes nothing of this signal."""
+
+    status: int
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,7 @@ Verdict: TypeAlias = (
     | Suspect
     | LessCompression
     | Unauthorized
+    | Unsupported
     | Missing
     | Deleted
     | Gone
@@ -145,6 +156,17 @@ def verdict(
         return Later(reason, after)
     # Redirects are not followed, so that the token goes nowhere else; these and the rest wait for a person.
     return Later(reason, after if after is not None else ALARM_WAIT_SECONDS, alarm=True)
+
+
+def supported(refused: Unsupported, *, accepted: bool, others_accept: bool) -> Unsupported | Later:
+    """Say what it means that an endpoint refuses a signal: the signal is off there, or it waits.
+
+    A signal is off if it was never accepted there and another one was. If none was, the address is wrong.
+    """
+    if others_accept and not accepted:
+        return refused
+    why = f"{refused.url} answered {refused.status}: is this an OTLP endpoint for this signal?"
+    return Later(why, ALARM_WAIT_SECONDS, alarm=True)
 
 
 def acceptance_fault(status: int, content_type: str, body: bytes, *, whole: bool = True) -> str | None:

@@ -16,6 +16,7 @@ TITLE_LENGTH_MAX: Final = 120
 _WAITING_MAX: Final = 256
 _TEXT_LENGTH_MAX: Final = 1024
 _EVER: Final = "~"
+_USAGE_TYPES: Final = ("session.usage_record", "session.shutdown")
 _TOKEN_FIELDS: Final = {
     "input": "inputTokens",
     "output": "outputTokens",
@@ -37,6 +38,10 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
     branch: str | None = None
     cwd: str | None = None
     model: str | None = None
+    begun: str | None = None
+    """When the session's own part began: a fork's file begins with copies, which have the times of the originals."""
+    copied: bool = False
+    """Whether the copies of a fork have usage: its totals at the end are then those of both, and are not shown."""
     started: str | None = None
     last_activity: str | None = None
     events: int = 0
@@ -60,6 +65,11 @@ class Summary(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.started = timestamp[:_TEXT_LENGTH_MAX]
             if self.last_activity is None or timestamp > self.last_activity or self.last_activity > now:
                 self.last_activity = timestamp[:_TEXT_LENGTH_MAX]
+        if event.type == "session.start" and event.agentId is None:
+            self.begun = timestamp if timestamp == event.timestamp else None  # else the clock was wrong
+        elif event.type in _USAGE_TYPES and self.begun is not None and timestamp < self.begun:
+            self.copied = True  # used, and ended, by the session that this one was forked from
+            return
         change = (_CHANGES if event.agentId is None else _CHILD_CHANGES).get(event.type)
         if change is not None:
             change(self, read_object(event.data))
@@ -205,7 +215,8 @@ def _session_shutdown(summary: Summary, data: _Data) -> None:
     for metrics in _dictionary(data.get("modelMetrics")).values():
         of_model = _dictionary(metrics)
         _add_usage(totals, _dictionary(of_model.get("usage")), _dictionary(of_model.get("requests")))
-    summary.totals = totals or summary.totals
+    if not summary.copied:
+        summary.totals = totals or summary.totals
 
 
 _WAITS: Final = {

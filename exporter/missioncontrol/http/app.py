@@ -19,6 +19,7 @@ from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
 from exporter.missioncontrol.http import read_api, upload_api
 from exporter.missioncontrol.http.guard import PATH, Guard, Login, enter, form
+from exporter.missioncontrol.http.public import BehindProxy, PublicUrl
 from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.pages import event, export, feed, health, session, sessions, waterfall
@@ -66,6 +67,7 @@ def create_app(
     redactor: RedactEvent | None = None,
     token: str | None = None,
     trusted_hosts: Iterable[str] = (),
+    public: PublicUrl | None = None,
     **options: Unpack[ReceiverOptions],
 ) -> Starlette:
     """Return the application on this store, which stays the caller's to close.
@@ -77,14 +79,21 @@ def create_app(
     app = Starlette(
         routes=[*upload_api.ROUTES, *read_api.ROUTES, *_PAGES],
         middleware=[
+            *([Middleware(BehindProxy, public=public)] if public is not None else []),
             Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
-            Middleware(Guard, login=login, trusted_hosts=tuple(trusted_hosts)),
+            Middleware(
+                Guard,
+                login=login,
+                trusted_hosts=(*trusted_hosts, *([public.host] if public else [])),
+                public_origin=public.origin if public else "",
+            ),
         ],
         exception_handlers={ApiError: _answer_api_error, HTTPException: _answer_http_error},
         lifespan=_live,
     )
     app.state.receiver = receiver
     app.state.login = login
+    app.state.public = public
     app.state.has_token = bool(token) or store.do(tokens.any_in_force)
     return app
 

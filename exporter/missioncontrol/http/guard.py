@@ -22,6 +22,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.missioncontrol.http.responses import ApiError, error_answer
+from exporter.missioncontrol.pages.formats import local
 from exporter.missioncontrol.pages.rendering import render, style_hash
 from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
 
@@ -166,11 +167,12 @@ def _form(refusal: str = "") -> Response:
 def _entered(request: Request, cookie: str | None, *, refusal: str) -> Response:
     if cookie is None:
         return _form(refusal)
-    answer = RedirectResponse("/", status_code=303, headers=_HEADERS)
+    answer = RedirectResponse(local("/"), status_code=303, headers=_HEADERS)
     answer.set_cookie(
         COOKIE,
         cookie,
         max_age=_KEPT_SECONDS,
+        path=local("/"),
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",
@@ -197,17 +199,19 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Guard:
     """Refuses what may not come in before any endpoint sees it. `/healthz` and `/enter` are open to everybody."""
 
-    def __init__(self, app: ASGIApp, *, login: Login, trusted_hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, *, login: Login, trusted_hosts: Iterable[str], public_origin: str = "") -> None:
         self._app = app
         self._login = login
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
+        scheme, _, place = public_origin.partition("://")
+        self._public = _site(scheme, place)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
             refusal = await self._refusal(scope)
             if refusal is not None:
                 may_enter = self._may_enter(scope, refusal)
-                answer = RedirectResponse(PATH, status_code=303) if may_enter else error_answer(refusal)
+                answer = RedirectResponse(local(PATH), status_code=303) if may_enter else error_answer(refusal)
                 return await answer(scope, receive, send)
         await self._app(scope, receive, send)
 
@@ -242,10 +246,17 @@ class Guard:
         host = _host_name(headers.get("host", ""))
         if host not in self._hosts and not has_token:
             return ApiError(
-                403, "foreign_host", "This Host is not served here.", hint="Use localhost, or name it as trusted."
+                403,
+                "foreign_host",
+                "This Host is not served here.",
+                hint="Use localhost, or start it with --public-url.",
             )
         origin = headers.get("origin")
-        is_ours = origin is None or _is_ours(origin, scope.get("scheme", "http"), headers.get("host", ""))
+        is_ours = (
+            origin is None
+            or _is_ours(origin, scope.get("scheme", "http"), headers.get("host", ""))
+            or (self._public is not None and self._public == _site_of(origin))
+        )
         if is_ours and _is_asked_by_us(scope, headers):
             return None
         return ApiError(
@@ -295,9 +306,13 @@ def _is_ours(origin: str, scheme: str, netloc: str) -> bool:
     What is http here may be https to a browser, behind a proxy; but no proxy stands before this machine's own names.
     """
     outer = {scheme} if _host_name(netloc) in _LOOPBACK_NAMES else {scheme, "https"}
-    theirs, _, place = origin.partition("://")
-    site = _site(theirs, place)
+    site = _site_of(origin)
     return site is not None and any(site == _site(one, netloc) for one in outer)
+
+
+def _site_of(origin: str) -> tuple[str, str, int] | None:
+    scheme, _, place = origin.partition("://")
+    return _site(scheme, place)
 
 
 def _site(scheme: str, netloc: str) -> tuple[str, str, int] | None:

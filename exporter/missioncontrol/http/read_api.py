@@ -16,6 +16,7 @@ from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, bad_cursor, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import STATES, checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
+from exporter.missioncontrol.ingest.write_jobs import heard_since
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.live.subscriptions import TooManySubscribersError
 from exporter.missioncontrol.live.waiting import OpenWait
@@ -173,8 +174,10 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Give the figures in Prometheus text form; names and labels are ours alone, so nothing of a session is in it."""
     receiver = receiver_of(request)
-    totals = await receiver.read(queries.totals)
-    families = _families(receiver.counters, totals, streams=len(receiver.live), size=receiver.store.size_bytes())
+    since = heard_since(receiver.now())
+    totals, copied = await receiver.read(lambda database: (queries.totals(database), queries.copied(database, since)))
+    size = receiver.store.size_bytes()
+    families = _families(receiver.counters, totals, streams=len(receiver.live), size=size, copied=copied)
     lines: list[str] = []
     for name, kind, meaning, samples in families:
         full = f"exporter_receiver_{name}"
@@ -185,7 +188,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _families(
-    counters: Counters, totals: queries.StoreTotals, *, streams: int, size: int
+    counters: Counters, totals: queries.StoreTotals, *, streams: int, size: int, copied: int
 ) -> list[tuple[str, str, str, dict[str, int]]]:
     """Return name, kind and meaning of each metric, with its values by their labels."""
     answered = {f'{{status="{code}"}}': count for code, count in sorted(counters.requests.items())}
@@ -199,9 +202,11 @@ def _families(
         ("events_ephemeral_total", "counter", "Ephemeral events passed on, not stored.", {"": counters.ephemeral}),
         ("events_masked_total", "counter", "Events masked here before storing.", {"": counters.masked}),
         ("events_refused_total", "counter", "Events the redactor refused.", {"": counters.refused}),
+        ("calls_unknown_total", "counter", "Answers masked without their command.", {"": counters.calls_unknown}),
         ("events", "gauge", "Events held and shown.", {"": totals.events}),
         ("sessions", "gauge", "Sessions held.", sessions),
         ("streams", "gauge", "Live streams open.", {"": streams}),
+        ("exporters_copied", "gauge", "Exporters of which several installations report.", {"": copied}),
         ("store_bytes", "gauge", "Size of the database file.", {"": size}),
     ]
 
@@ -300,7 +305,8 @@ async def masked(request: Request) -> Response:
 
 async def exporters(request: Request) -> Response:
     """List the exporters with their last reports."""
-    found = await receiver_of(request).read(queries.exporters)
+    since = heard_since(receiver_of(request).now())
+    found = await receiver_of(request).read(lambda database: queries.exporters(database, since))
     return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
 
 

@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from exporter.core.events.json_scanner import TooManyError
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
+from exporter.core.events.tool_calls import Commands
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.ingest.batch import EVENTS_MAX, BadBodyError, Batch, Elements, read_elements, sort_out
 
@@ -227,17 +228,21 @@ class Counters:
     ephemeral: int = 0
     masked: int = 0
     refused: int = 0
+    calls_unknown: int = 0
     bytes_stored: int = 0
 
 
 class RequestIntake:
     """Reads requests. All unpacked bodies together stay within `RequestLimits.bodies_bytes`."""
 
-    def __init__(self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None) -> None:
+    def __init__(
+        self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None, commands: Commands | None = None
+    ) -> None:
         self.limits = limits
         self._counters = counters
         self._memory = MemoryBudget(limits.bodies_bytes)
         self._redact = redact
+        self._commands = commands
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
         # More threads would only slow the writer, which shares the interpreter; with one, a bad body would block all.
@@ -299,7 +304,9 @@ class RequestIntake:
             message = f"The body names more than {error.count_max} events; no more are taken at once."
             raise ApiError(413, "too_many_events", message, hint="Send fewer events in one request.") from error
         masked = None if declared else self._masked
-        return sort_out(found, event_bytes_max=self.limits.event_bytes, redact=masked)
+        batch = sort_out(found, event_bytes_max=self.limits.event_bytes, redact=masked)
+        batch.commands = None if declared else self._commands
+        return batch
 
     def _masked(self, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
         assert self._redact is not None

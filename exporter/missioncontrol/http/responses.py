@@ -15,6 +15,7 @@ from exporter.missioncontrol.store.session_row import (
     BadCursorError,
     DeletedSessionError,
     ExpiredSessionError,
+    ForeignExporterError,
     ForeignSessionError,
     RestoreNeedsAdminError,
     UnknownSessionError,
@@ -62,6 +63,12 @@ _REFUSALS: Final = {
         "session_of_another_token",
         "Session {} belongs to another token.",
         "Only the token that registered it, or one with full access, may change it.",
+    ),
+    ForeignExporterError: (
+        409,
+        "exporter_of_another_token",
+        "Exporter {} belongs to another token.",
+        "Only the token that reported it first, or one with full access, may report it.",
     ),
     RestoreNeedsAdminError: (
         403,

@@ -25,6 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, h11  # type: ignore[att
 from uvicorn.server import ServerState
 
 from exporter.errors import ExporterError, SettingsError
+from exporter.files import open_regular
 from exporter.missioncontrol.http.guard import ADMITTED, PATH, PEER
 from exporter.missioncontrol.http.peers import Peer, PeerLookup, is_any, is_loopback, peer_or_ends, tells_users
 from exporter.missioncontrol.http.responses import ApiError, error_answer
@@ -171,6 +172,8 @@ class ServerHandle:
 
     def address(self) -> str:
         """Return what a person opens: on loopback where the system does not say whose a connection is, works once."""
+        if self._app.state.public is not None:
+            return str(self._app.state.public)
         if is_loopback(self.host) and not tells_users():
             return f"{self.url}{PATH}?once={self._app.state.login.one_time_code()}"
         return f"{self.url}/"
@@ -197,6 +200,8 @@ class Certificate:
     def check(self) -> None:
         """Raise `SettingsError` when they cannot be read or do not belong together."""
         try:
+            for file in (self.certificate, self.key):
+                open_regular(file).close()
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
                 self.certificate, self.key, password=lambda: ""
             )
@@ -212,12 +217,12 @@ async def serve_http(
 ) -> ServerHandle:
     """Serve the application from the running loop, without touching signal handlers, and return once it listens.
 
-    A port that is taken is replaced by the next free one, or with `explicit_port` raises `ExporterError`. An address
+    A port that is taken is replaced by the next free one, or with `explicit_port` raises `SettingsError`. An address
     that is not loopback raises `SettingsError` unless the application has a token.
     """
-    if not is_loopback(host) and not app.state.has_token:
+    if (app.state.public or not is_loopback(host)) and not app.state.has_token:
         raise SettingsError(
-            f"The receiver will not listen on {host} without a token.",
+            f"The receiver will not listen on {app.state.public or host} without a token.",
             hint="Make one with `exporter mission-control token create NAME`, or listen on 127.0.0.1.",
         )
     if certificate is not None:
@@ -290,8 +295,8 @@ def _listen(host: str, port: int, *, explicit_port: bool) -> socket.socket:
                     hint="Choose another --host or --port.",
                 ) from error
     if explicit_port:
-        raise ExporterError(f"Port {port} on {host} is taken.", hint="Choose another --port, or leave it out.")
-    raise ExporterError(f"Ports {port} to {last} on {host} are all taken.", hint="Choose another --port.")
+        raise SettingsError(f"Port {port} on {host} is in use.", hint="Choose another --port, or leave it out.")
+    raise SettingsError(f"Ports {port} to {last} on {host} are all in use.", hint="Choose another --port.")
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -1,8 +1,9 @@
 """The API for uploaders, below `/agents`: that of the CLI's own uploader, with capabilities of ours."""
 
 import re
+from contextlib import suppress
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from uuid import uuid4
 
 import msgspec
@@ -12,10 +13,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from exporter.core.events.envelope import REFUSALS
+from exporter.core.names import INSTALLATION_HEADER
 from exporter.missioncontrol.http.guard import HOLDER
 from exporter.missioncontrol.http.request_intake import DECLARATION, ENCODINGS
 from exporter.missioncontrol.http.responses import ApiError, json_answer
 from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.ingest.answers import mask_answers
+from exporter.missioncontrol.ingest.batch import Batch
 from exporter.missioncontrol.receiver import Receiver, receiver_of
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
@@ -25,6 +29,8 @@ from exporter.missioncontrol.store.session_row import (
     DeletedSessionError,
     RestoreNeedsAdminError,
     SessionAck,
+    UnknownSessionError,
+    number_of,
     refuse_deleted,
 )
 from exporter.missioncontrol.store.tokens import OWNER, Holder
@@ -56,6 +62,7 @@ class _SessionReport(msgspec.Struct, omit_defaults=True):
     branch: str | None = None
     host: str | None = None
     state: str | msgspec.UnsetType | None = msgspec.UNSET  # null: what its events say
+    liveness: Literal["unknown"] | msgspec.UnsetType | None = msgspec.UNSET  # null: it is known again
     redactions: Annotated[dict[_Day, _Rules], Meta(max_length=4000)] | None = None
 
 
@@ -75,16 +82,17 @@ async def register(request: Request) -> Response:
     now = receiver.now()
     holder = _uploader(request)
 
-    def job(database: Database) -> SessionAck:
+    def job(database: Database) -> tuple[SessionAck, int]:
         restore = wanted.restore and holder.scope == "all"
         try:
-            return write_jobs.register(database, session_id, task_id, now, restore=restore)
+            return write_jobs.register(database, session_id, task_id, now, restore=restore), database.changes()
         except DeletedSessionError as error:
             raise RestoreNeedsAdminError(session_id) if wanted.restore else error from None
 
-    ack = await receiver.write(uploading(session_id, holder, job))
+    ack, changes = await receiver.write(uploading(session_id, holder, job))
     receiver.live.publish_session(session_id)
-    return json_answer({"id": session_id, "task_id": task_id, **_capabilities(receiver), "ack": ack})
+    answer = {"id": session_id, "task_id": task_id, **_capabilities(receiver)}
+    return json_answer({**answer, "ack": _as_of(receiver, changes, ack)})
 
 
 async def session(request: Request) -> Response:
@@ -92,11 +100,12 @@ async def session(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     with_items = request.query_params.get("ids", "") not in ("", "0")
-    job = partial(queries.upload_state, session_id=session_id, with_items=with_items)
+    job = partial(queries.upload_state, session_id=session_id, with_items=with_items, asker=_installation(request))
     state = await receiver.read(reading(session_id, _uploader(request), job))
-    answer: dict[str, Any] = {"id": session_id, "task_id": state.task_id, **_capabilities(receiver), "ack": state.ack}
+    answer: dict[str, Any] = {"id": session_id, "task_id": state.task_id, **_capabilities(receiver)}
+    answer["ack"] = _as_of(receiver, state.changes, state.ack)
     if state.items is not None:
-        answer["items"] = state.items
+        answer |= {"items": state.items, **({"others": state.others} if state.others else {})}
     return json_answer(answer)
 
 
@@ -105,9 +114,10 @@ async def store_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
+        batch.sender = _installation(request)
         stored = await receiver.store_batch(session_id, batch, _uploader(request))
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
-    ack = msgspec.to_builtins(stored.ack)
+    ack = _as_of(receiver, stored.changes, stored.ack)
     return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**ack, **outcome}})
 
 
@@ -136,11 +146,16 @@ async def report_exporter(request: Request) -> Response:
     if not _is_bounded(report, _REPORT_LEVELS_MAX):
         hint = f"Numbers are at most {AMOUNT_MAX}, and at most {_REPORT_LEVELS_MAX} values stand in each other."
         raise ApiError(400, "bad_report", "The report holds what cannot be shown.", hint=hint)
-    report["token"] = _uploader(request).name or None
-    now = receiver.now()
-    await receiver.write(lambda database: write_jobs.report_exporter(database, exporter_id, report, now))
+    job = partial(
+        write_jobs.report_exporter,
+        exporter_id=exporter_id,
+        report=report,
+        now=receiver.now(),
+        holder=_uploader(request),
+    )
+    copies, changes = await receiver.write(lambda database: (job(database), database.changes()))
     receiver.live.publish_exporter(exporter_id)
-    return json_answer({})
+    return json_answer({**_as_of(receiver, changes), "copies": copies})
 
 
 async def live_events(request: Request) -> Response:
@@ -148,7 +163,7 @@ async def live_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
-        await receiver.read(partial(_refuse_live, session_id=session_id, holder=_uploader(request)))
+        await receiver.read(partial(_check_live, session_id=session_id, holder=_uploader(request), batch=batch))
         await receiver.show_live(session_id, batch.ephemeral)
     return json_answer({"accepted": len(batch.ephemeral)})
 
@@ -163,9 +178,11 @@ def _no_commands(_: Database) -> dict[str, Any]:
     return {"commands": []}
 
 
-def _refuse_live(database: Database, session_id: str, holder: Holder) -> None:
+def _check_live(database: Database, session_id: str, holder: Holder, batch: Batch) -> None:
     refuse_foreign(database, session_id, holder)
     refuse_deleted(database, session_id)
+    with suppress(UnknownSessionError):
+        mask_answers(database, number_of(database, session_id), batch, [], [])
 
 
 def _capabilities(receiver: Receiver) -> dict[str, Any]:
@@ -181,8 +198,22 @@ def _capabilities(receiver: Receiver) -> dict[str, Any]:
             "reports": True,
             "live": True,
             "deletes": True,
+            "installations": True,
         }
     }
+
+
+def _as_of(receiver: Receiver, changes: int, ack: SessionAck | None = None) -> dict[str, Any]:
+    """Return an acknowledgement with what tells an uploader that the store may have gone back."""
+    return {**(msgspec.to_builtins(ack) if ack else {}), "epoch": receiver.store.epoch, "changes": changes}
+
+
+def _installation(request: Request) -> int | None:
+    """Return the number of the installation that asks, None when it does not say which."""
+    try:
+        return int.from_bytes(bytes.fromhex(request.headers[INSTALLATION_HEADER]).rjust(8)[-8:], "big", signed=True)
+    except (KeyError, ValueError):
+        return None
 
 
 def _uploader(request: Request) -> Holder:

@@ -16,6 +16,7 @@ import msgspec
 from exporter.core.events.digest import item
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.json_scanner import STRING, NotJsonError, Steps, TooManyError, elements, members
+from exporter.core.events.tool_calls import Commands
 from exporter.missioncontrol.store import payloads
 
 EVENTS_MAX: Final = 5000
@@ -66,6 +67,12 @@ class Batch:
     ephemeral: list[bytes] = field(default_factory=list)
     rejected: list[str] = field(default_factory=list)
     rewound: list[str] = field(default_factory=list)
+    sender: int | None = None
+    """The installation of the exporter that sent it, where it is known."""
+    commands: Commands | None = None
+    """The commands that print secrets, if the batch is redacted here: their answers are masked when it is stored."""
+    calls_unknown: int = 0
+    """How many answers there were whose call is not known here."""
 
 
 _decode_ids: Final = msgspec.json.Decoder(list[str]).decode

@@ -142,6 +142,8 @@ def place_new(
     if placement.follows_on():
         first = (session.last_place or 0) + STEP
         return list(range(first, first + STEP * len(new), STEP)), True
+    if session.chained and placement.has_parent_behind():
+        session.chained = False
     return placement.arrange(), False
 
 
@@ -165,6 +167,11 @@ class _Placement:
             return begins > 1
         shown = "SELECT 1 FROM events WHERE session = ? AND parent IS NULL AND hidden = 0 LIMIT 1"
         return self.database.execute(shown, (self.session.n,)).fetchone() is not None
+
+    def has_parent_behind(self) -> bool:
+        """Tell whether a line of the batch stands before its parent: the CLI now and then writes two that way."""
+        numbers = {event.key: number for number, event in enumerate(self.sequence)}
+        return any(numbers.get(event.parent or 0, 0) > number for number, event in enumerate(self.sequence))
 
     def follows_on(self) -> bool:
         """Tell whether the new events follow all that is shown; record parents that are missing."""

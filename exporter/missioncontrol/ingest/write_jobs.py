@@ -1,7 +1,9 @@
 """Everything that changes the store, each as one write job: register, store, hide, report, forget."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -10,11 +12,12 @@ from exporter.core.events import digest
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.summary import SUMMARY_TYPES, Summary
 from exporter.missioncontrol.ingest import agent_attribution
+from exporter.missioncontrol.ingest.answers import mask_answers
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_order import known, last_shown, note_hidden_parents, place_new
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import payloads, redactions
-from exporter.missioncontrol.store.ownership import owner_of
+from exporter.missioncontrol.store.ownership import owner_of, uploading_exporter
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import (
     SessionAck,
@@ -24,17 +27,23 @@ from exporter.missioncontrol.store.session_row import (
     save,
     shown_events,
 )
+from exporter.missioncontrol.store.tokens import Holder
 
-_COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent"
+_COLUMNS: Final = "n, session, hidden, key, id, type, timestamp, agent_id, sha256, body, cuts, place, parent, sender"
+
+_INSTALLATION: Final = re.compile("[0-9a-f]{16}")
+_INSTALLATIONS_MAX: Final = 20
+_HEARD_LATELY: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The result of one batch, and its new events."""
+    """The result of one batch, its new events, and how many changes the store has accepted with it."""
 
     ack: SessionAck
     duplicates: int
     new: list[UploadedEvent]
+    changes: int = 0
 
 
 def register(database: Database, session_id: str, task_id: str, now: str, *, restore: bool = False) -> SessionAck:
@@ -54,6 +63,7 @@ def register(database: Database, session_id: str, task_id: str, now: str, *, res
             " state, last_activity, haystack, owner) VALUES (?, ?, ?, ?, 0, ?, '{}', 0, 0, 'idle', ?, ?, ?)",
             (database.allocate("sessions"), session_id, task_id, now, bytes(32), now, session_id.casefold(), owner),
         )
+        database.count_change()
         return SessionAck(0, digest.to_hex(digest.EMPTY), None)
 
 
@@ -67,9 +77,11 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     sequence = list(once.values())
     new = _new_events(database, session, sequence)
     if not new and not must_rebuild:
-        return Stored(session.ack, len(batch.durable), [])
+        mask_answers(database, session.n, batch, [], [])
+        return Stored(session.ack, len(batch.durable), [], database.changes())
+    database.count_change()
     placed, follows_on = place_new(database, session, sequence, new) if new else ([], True)
-    events = list(new.values())
+    events, placed = mask_answers(database, session.n, batch, list(new.values()), placed)
     first = database.allocate("events", len(events)) if events else 0
     if must_rebuild or not follows_on:
         agents = [agent_attribution.named_agent(event) for event in events]
@@ -77,11 +89,11 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
         agents = agent_attribution.attribute(database, session.n, session.id, events)
     blobs = payloads.keep(database, session.n, ((event.body, event.large) for event in events))
     rows = [
-        _row(n, session.n, event, agent, place, blobs)
+        (*_row(n, session.n, event, agent, place, blobs), batch.sender)
         for n, (event, agent, place) in enumerate(zip(events, agents, placed, strict=True), first)
     ]
     database.insert("events", _COLUMNS, rows)
-    session.count += len(new)
+    session.count += len(events)
     session.digest = digest.add(session.digest, (event.item for event in events))
     session.masked += sum(bool(event.rules) for event in events)
     redactions.add(database, session.n, ((_day(event, now), rule) for event in events for rule in event.rules))
@@ -92,31 +104,62 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     # A reported state is valid until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
-    return Stored(session.ack, len(batch.durable) - len(new), events)
+    return Stored(session.ack, len(batch.durable) - len(new), events, database.changes())
 
 
 def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:
     """Store what an exporter reports about a session; fields that it omits keep their values."""
     session = load(database, session_id)
     session.report = {**session.report, **report}
-    if session.summary.state == "ended" and report.get("state") == "crashed":
+    by_events = session.summary.state
+    if by_events == "ended" and report.get("state") == "crashed":
         del session.report["state"]  # the process left its lock, but ended the session
+    elif by_events != "working" and (report.get("state"), report.get("liveness")) == ("idle", "unknown"):
+        del session.report["state"]  # a silent process works no more, but a question stays one
     save(database, session, now, "reported_at")
     redactions.report(database, session.n, session.report.get("redactions") or {})
 
 
-def report_exporter(database: Database, exporter_id: str, report: dict[str, Any], now: str) -> None:
-    """Keep the newest report of an exporter."""
+def heard_since(now: str) -> str:
+    """Return the moment since which an installation was heard of lately."""
+    lately = datetime.fromisoformat(now) - _HEARD_LATELY
+    return lately.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def report_exporter(database: Database, exporter_id: str, report: dict[str, Any], now: str, holder: Holder) -> int:
+    """Keep the newest report of an exporter, with who sent it and whose the exporter is.
+
+    Returns how many other installations report under its id.
+
+    A copied state directory has its id. An installation that was moved reports no more, so another one counts only if
+    it was heard of after this one began, and lately.
+    """
+    owner, own = uploading_exporter(database, exporter_id, holder), report.get("installation")
+    row = database.execute("SELECT report FROM exporters WHERE id = ?", (exporter_id,)).fetchone()
+    known = msgspec.json.decode(row[0]).get("installations", {}) if row is not None else {}
+    recent = heard_since(now)
+    heard = {name: one for name, one in known.items() if one["last"] >= recent and name != own}
+    copies = 0
+    is_named = isinstance(own, str) and _INSTALLATION.fullmatch(own)
+    if is_named and len(heard) >= _INSTALLATIONS_MAX:  # no directory is moved so often
+        copies = len(heard)
+    elif is_named:
+        first = known[own]["first"] if own in known and known[own]["last"] >= recent else now
+        copies = sum(one["last"] > first for one in heard.values())
+        heard[own] = {"first": first, "last": now, "host": report.get("host")}
+    report = {**report, "token": holder.name or None, "owner": owner, "installations": heard, "copies": copies}
     database.execute(
         "INSERT INTO exporters (id, report, reported_at) VALUES (?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET report = excluded.report, reported_at = excluded.reported_at",
         (exporter_id, msgspec.json.encode(report).decode(), now),
     )
+    return copies
 
 
 def forget_session(database: Database, session_id: str, now: str, *, reason: str = "deleted") -> None:
     """Delete a session with all that was derived from it; only its id, its owner, the time and the reason stay."""
     session = load(database, session_id)
+    database.count_change()
     database.forget_text_of(session.n)
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants

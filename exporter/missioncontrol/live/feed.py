@@ -49,8 +49,19 @@ def add_events(database: Database, session: int, events: Iterable[tuple[int, Env
                 )
         else:
             entry = _entry_of(envelope.type, read_object(envelope.data))
+            if envelope.type == "subagent.failed":
+                _take_back(database, session, envelope.agentId, entry[3])
             at = (envelope.timestamp, envelope.id, envelope.agentId)
             database.execute(_INSERT, (number, session, *entry[:3], *at, *entry[3:]))
+
+
+def _take_back(database: Database, session: int, agent: str | None, why: str) -> None:
+    """Take back the error that a sub-agent failed with: its failure is one entry."""
+    rows = database.execute(
+        "SELECT event, text FROM notices WHERE session = ? AND agent = ? AND category = 'error'", (session, agent)
+    )
+    same = [(event,) for event, text in rows.fetchall() if why and why in text]
+    database.executemany("DELETE FROM notices WHERE event = ?", same)
 
 
 def rebuild(database: Database, session: int) -> None:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.missioncontrol.http.read_api import read_counts, read_notifications
-from exporter.missioncontrol.pages.formats import FilterLink, address
+from exporter.missioncontrol.pages.formats import FilterLink, address, local
 from exporter.missioncontrol.pages.rendering import page
 
 _SHOWN: Final = 100
@@ -26,7 +26,7 @@ async def feed_page(request: Request) -> Response:
                 counter[row[name]] += row["count"]
 
     def link(shown: str, count: int, is_current: bool, **query: object) -> FilterLink:
-        return FilterLink(shown, count, is_current, "", address("/feed", **query))
+        return FilterLink(shown, count, is_current, "", address(local("/feed"), **query))
 
     categories = counts["category"]
     return page(
@@ -49,5 +49,5 @@ async def feed_page(request: Request) -> Response:
             link(name, count, status == name, type=type, status=None if status == name else name)
             for name, count in counts["status"].most_common(_TYPES_MAX)
         ],
-        following=address("/feed", type=type, status=status, cursor=cursor) if cursor else None,
+        following=address(local("/feed"), type=type, status=status, cursor=cursor) if cursor else None,
     )

@@ -5,6 +5,7 @@ Markdown is code fences, `code`, **bold** and redaction markers; all else stays 
 
 import re
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -30,9 +31,18 @@ def _quoted(text: str, quote: Callable[..., str] = quote) -> str:
     return text if _PLAIN.fullmatch(text) else quote(text, safe="", errors="replace")
 
 
+ROOT: Final[ContextVar[str]] = ContextVar("root", default="")
+"""The path below which a proxy serves the receiver, while a request of it is answered; empty without one."""
+
+
+def local(path: str) -> str:
+    """Return the address of one of our pages, as a browser asks for it."""
+    return ROOT.get() + path
+
+
 def session_path(session_id: str) -> str:
     """Return the path of a session's page."""
-    return f"/sessions/{_quoted(session_id)}"
+    return local(f"/sessions/{_quoted(session_id)}")
 
 
 def event_address(event_id: str, path: str) -> str:

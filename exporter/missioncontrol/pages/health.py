@@ -6,6 +6,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from exporter.missioncontrol.ingest.write_jobs import heard_since
 from exporter.missioncontrol.pages.rendering import page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store import queries
@@ -24,10 +25,11 @@ _SINKS_MAX: Final = 20
 async def health_page(request: Request) -> Response:
     """Show the figures; for the script only what changes."""
     receiver = receiver_of(request)
+    since = heard_since(receiver.now())
 
     def read(database: Database) -> tuple[Any, ...]:
         masked, _ = redactions(database, ["rule", "day"], limit=_ROWS_MAX, offset=0)
-        return masked, queries.exporters(database), queries.totals(database), database.used_bytes()
+        return masked, queries.exporters(database, since), queries.totals(database), database.used_bytes()
 
     masked, reports, totals, used = await receiver.read(read)
     return page(

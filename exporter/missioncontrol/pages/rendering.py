@@ -53,7 +53,7 @@ def _environment() -> Environment:
         auto_reload=False,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"states": formats.STATES, "in_utc": formats.IN_UTC}
+    environment.globals |= {"states": formats.STATES, "in_utc": formats.IN_UTC, "local": formats.local}
     environment.filters |= {made.__name__: made for made in _FILTERS}
     return environment
 

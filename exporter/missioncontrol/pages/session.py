@@ -13,7 +13,7 @@ from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages import agents
 from exporter.missioncontrol.pages.figures import figures_of, lags_of
-from exporter.missioncontrol.pages.formats import address, event_address, session_path
+from exporter.missioncontrol.pages.formats import address, event_address, local, session_path
 from exporter.missioncontrol.pages.rendering import is_fragment, page
 from exporter.missioncontrol.pages.sessions import find
 from exporter.missioncontrol.pages.timeline import windows
@@ -190,4 +190,4 @@ async def forget_page(request: Request) -> Response:
 async def forget(request: Request) -> Response:
     """Forget it, and show the sessions that are left."""
     await receiver_of(request).forget([checked_id(request.path_params["id"])])
-    return RedirectResponse("/", status_code=303)
+    return RedirectResponse(local("/"), status_code=303)

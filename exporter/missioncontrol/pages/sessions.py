@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from exporter.missioncontrol.http.read_api import read_sessions
 from exporter.missioncontrol.pages.figures import figures_of, lags_of
-from exporter.missioncontrol.pages.formats import STATES, FilterLink, address
+from exporter.missioncontrol.pages.formats import STATES, FilterLink, address, local
 from exporter.missioncontrol.pages.rendering import page
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.search import search_query
@@ -34,9 +34,11 @@ async def sessions_page(request: Request) -> Response:
         )
 
     figures, lags, counts = await receiver_of(request).read(beside)
-    links = [FilterLink("All", sum(counts.values()), state is None, "all", address("/", q=words))]
+    links = [FilterLink("All", sum(counts.values()), state is None, "all", address(local("/"), q=words))]
     for name, shown in STATES.items():
-        links.append(FilterLink(shown, counts.get(name, 0), name == state, name, address("/", state=name, q=words)))
+        links.append(
+            FilterLink(shown, counts.get(name, 0), name == state, name, address(local("/"), state=name, q=words))
+        )
     return page(
         request,
         "sessions.html",
@@ -45,7 +47,7 @@ async def sessions_page(request: Request) -> Response:
         links=links,
         state=state,
         words=words,
-        following=address("/", state=state, q=words, cursor=cursor) if cursor else None,
+        following=address(local("/"), state=state, q=words, cursor=cursor) if cursor else None,
         found=None if asked.get("cursor") else await find(request, None, _FOUND_MAX, _FOUND_LENGTH_MIN),
     )
 

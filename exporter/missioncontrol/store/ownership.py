@@ -1,11 +1,13 @@
 """Whose session it is: that of the token that registered it, by the token's name, also once it is deleted.
 
 Uploaders with a token for uploading have their own sessions only; everybody else has all. A session that was stored
-before sessions had owners becomes that of the first who uploads to it.
+before sessions had owners becomes that of the first who uploads to it. The same holds for exporters that report.
 """
 
+import msgspec
+
 from exporter.missioncontrol.store.port import Database, Job, Result
-from exporter.missioncontrol.store.session_row import ForeignSessionError, UnknownSessionError
+from exporter.missioncontrol.store.session_row import ForeignExporterError, ForeignSessionError, UnknownSessionError
 from exporter.missioncontrol.store.tokens import Holder
 
 
@@ -48,3 +50,12 @@ def uploading(session_id: str, holder: Holder, job: Job[Result]) -> Job[Result]:
         return result
 
     return upload
+
+
+def uploading_exporter(database: Database, exporter_id: str, holder: Holder) -> str:
+    """Return whose exporter this is from this report on; raise `ForeignExporterError` when it is another's."""
+    row = database.execute("SELECT report FROM exporters WHERE id = ?", (exporter_id,)).fetchone()
+    owner: str = msgspec.json.decode(row[0]).get("owner", holder.name) if row else holder.name
+    if holder.scope == "upload" and owner != holder.name:
+        raise ForeignExporterError(exporter_id)
+    return owner

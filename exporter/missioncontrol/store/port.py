@@ -66,6 +66,15 @@ class Database(Protocol):
     def allocate(self, table: Table, count: int = 1) -> int:
         """Return the first of `count` consecutive row numbers of a table; none is ever allocated twice."""
 
+    def count_change(self) -> None:
+        """Count a change that the transaction makes for an uploader."""
+
+    def changes(self) -> int:
+        """Return how many changes were counted; the number is part of the content, and is lower in an older copy.
+
+        An engine may take any number that only grows with commits and goes back with the data.
+        """
+
     def lock_session(self, session_id: str) -> None:
         """Wait until no other transaction works on this session; the lock is held until the transaction ends."""
 
@@ -96,6 +105,12 @@ class Store(Protocol):
     """What happened to the store when it was opened, for a person."""
     path: Path | None = None
     """The file beside which other files may be kept; None when nothing outlives the process."""
+    epoch: str
+    """Another value says that the content may be older than what was answered before.
+
+    SQLite begins an epoch whenever the file is opened, because a file is exchanged only while it is closed. An engine
+    that runs by itself keeps one row, which a migration, a copy and a restore change and a restart does not.
+    """
     after_commit: Callable[[], None] = staticmethod(lambda: None)
     """Called after every commit."""
     before_close: Callable[[], None] = staticmethod(lambda: None)

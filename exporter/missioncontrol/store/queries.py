@@ -23,11 +23,16 @@ _WORDS_MAX: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class UploadState:
-    """What the store has of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order."""
+    """What the store has of one session; `items` are [id, SHA-256 in hex] of the events shown, in stored order.
+
+    `others` are the ids among them that another installation sent than the one that asks.
+    """
 
     task_id: str
     ack: SessionAck
     items: list[tuple[str, str]] | None
+    others: list[str]
+    changes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +52,19 @@ class StoreTotals:
     events: int
 
 
-def upload_state(database: Database, session_id: str, *, with_items: bool = False) -> UploadState:
-    """Return what an uploader compares its marks with; the items on request."""
+def upload_state(
+    database: Database, session_id: str, *, with_items: bool = False, asker: int | None = None
+) -> UploadState:
+    """Return what an uploader compares its marks with; the items on request. `asker` is the uploader's installation."""
     row = columns_of(database, session_id, "n, task_id, count, digest, last_event_id")
     n, task_id, count, digest, last_event_id = row
     items: list[tuple[str, str]] | None = None
+    others: list[str] = []
     if with_items:
-        items = [(id, hashed.hex()) for id, hashed in shown_events(database, n, "id, sha256")]
-    return UploadState(task_id, SessionAck(count, digest.hex(), last_event_id), items)
+        rows = shown_events(database, n, "id, sha256, sender").fetchall()
+        items = [(id, hashed.hex()) for id, hashed, _ in rows]
+        others = [id for id, _, sender in rows if asker is not None and sender not in (None, asker)]
+    return UploadState(task_id, SessionAck(count, digest.hex(), last_event_id), items, others, database.changes())
 
 
 class _Titled(msgspec.Struct):
@@ -195,10 +205,19 @@ def identity(database: Database) -> int:
     return int(number)
 
 
-def exporters(database: Database) -> list[dict[str, Any]]:
-    """Return the last report of every exporter, newest first."""
+def exporters(database: Database, heard_since: str = "") -> list[dict[str, Any]]:
+    """Return the last report of every exporter, newest first; one that ended before that moment has no copies."""
     rows = database.execute("SELECT id, report, reported_at FROM exporters ORDER BY reported_at DESC, id LIMIT 1000")
-    return [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
+    told = [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
+    for report in told:
+        if report.get("copies") and report["reported_at"] < heard_since:
+            report |= {"installations": {}, "copies": 0}
+    return told
+
+
+def copied(database: Database, heard_since: str) -> int:
+    """Return how many exporters have an id under which several installations report."""
+    return sum(bool(report.get("copies")) for report in exporters(database, heard_since))
 
 
 def totals(database: Database, words: str | None = None) -> StoreTotals:
@@ -238,6 +257,8 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     counted = min(sum(sum(rules.values()) for rules in (report.get("redactions") or {}).values()), AMOUNT_MAX)
     shown = summary.as_session(id, masked=masked + counted, host=report.get("host"), last_event_id=last_event_id)
     shown.update((name, report[name]) for name in ("title", "repository", "branch", "state") if report.get(name))
+    if report.get("liveness") and shown["state"] != "ended":
+        shown["liveness"] = report["liveness"]
     shown["events"] = count
     shown["last_activity"] = summary.last_activity or activity
     return shown

@@ -35,6 +35,10 @@ class ForeignSessionError(Exception):
     """The session with this id belongs to another token."""
 
 
+class ForeignExporterError(Exception):
+    """The exporter with this id belongs to another token."""
+
+
 class RestoreNeedsAdminError(Exception):
     """The session with this id was deleted, and an uploader wants it back."""
 

@@ -55,6 +55,7 @@ class ArchiveSink(Sink):
         self.url = url
         self.gathering = gathering
         self.capabilities = Capabilities(ack=True, digest=True, rewound=True)
+        self.spread_seconds_min = 0.0  # nobody else asks this directory
         self._objects = objects
         self._threads = CallThreads(LANES, "archive")
         self._of_session: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

@@ -153,7 +153,7 @@ class AhpSource(ServerSource):
         while self._untaken:
             await self._offer(*self._untaken[0])
             self._untaken.popleft()
-        self._save()
+        self._save(at_once=self._subscriptions.is_urgent)
         while self._subscriptions.gone:
             self._callbacks.deleted(self._subscriptions.gone.pop(0))
 
@@ -166,7 +166,7 @@ class AhpSource(ServerSource):
         self.counts.count_stored(page)
 
     def _save(self, *, at_once: bool = False) -> None:
-        """Store the checkpoints now and then; the journal makes up for those not stored."""
+        """Store the checkpoints now and then, and when a turn has ended; the journal makes up for those not stored."""
         now = time.time()
         if self._untaken or (not at_once and 0 <= now - self._saved_at < SAVE_SECONDS):
             return

@@ -12,10 +12,14 @@ from typing import Final
 from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, rewritten, tail_hash
 from exporter.core.events.envelope import Envelope, decode, pieces
 from exporter.core.events.lines import LineSplitter, Oversized
+from exporter.core.events.tool_calls import Start, ToolCalls, starts_in
+from exporter.sources.files.cli_process import Liveness
 
 CHUNK_BYTES: Final = 1 << 19
+_PART_BYTES: Final = 1 << 16
 EVENTS_NAME: Final = "events.jsonl"
 NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
+_END_BYTES: Final = 64 << 10
 _CAREFUL: Final[int] = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 """Opening a pipe must not block, and a link is followed only where we looked at its target."""
 
@@ -103,7 +107,7 @@ class SessionFile:
 
     __slots__ = (
         *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified"),
-        *("path", "session", "size", "unopened", "unseen"),
+        *("left", "path", "session", "size", "unopened", "unseen"),
     )
 
     def __init__(self, session: str, directory: Path, *, is_journal: bool = False) -> None:
@@ -118,6 +122,7 @@ class SessionFile:
         self.modified = 0.0
         self.gone = True
         self.unseen: str | None = None  # why the path cannot be read
+        self.left: Liveness | None = None  # of a journal whose server is gone: what is known of it
         self.unopened: str | None = None  # why the last attempt to open the file failed
 
     @property
@@ -198,6 +203,8 @@ class Reader:
         self._tail: bytes | None = None
         self._read_tail: bytes | None = None
         self._before_held = b""
+        self.calls: ToolCalls | None = None
+        """The tool calls in what was read."""
 
     @classmethod
     def from_first(cls, file: SessionFile, files: OpenFiles, line_bytes_max: int) -> "Reader":
@@ -298,6 +305,27 @@ def _read_at(descriptor: int, size: int, offset: int) -> bytes:
     return os.read(descriptor, size)
 
 
+def starts_before(
+    file: SessionFile, files: OpenFiles, end: int, lowest: int, line_bytes_max: int
+) -> Iterator[tuple[int, list[Start]] | None]:
+    """Yield the starts of tool calls before an event, in parts backwards down to an offset; see `LookUp`."""
+    lowest, wanted, after = max(lowest, file.begins), _PART_BYTES, b""
+    while end > lowest:
+        begin = max(lowest, end - wanted)
+        descriptor = files.descriptor(file)
+        part = b"" if descriptor is None else _read_at(descriptor, end - begin, begin)
+        if len(part) < end - begin:
+            yield None
+            return
+        # The first line may have begun before the part.
+        cut = 0 if begin in (0, file.begins) else part.find(b"\n") + 1
+        is_whole = cut > 0 or begin in (0, file.begins)
+        if is_whole:
+            yield begin + cut, starts_in(part[cut:] + after, begin + cut, line_bytes_max)
+            part, after = part[:cut], b""
+        after, end, wanted = part + after, begin, min(2 * wanted, CHUNK_BYTES)
+
+
 def leads_out(path: str | Path) -> bool:
     """Tell whether this is a link to something that is not below the directory of the link."""
     path = Path(path)
@@ -328,6 +356,20 @@ def durable_events(path: Path, line_bytes_max: int, begins: int = 0) -> Iterator
                         yield from _durable(line)
     except OSError:
         return
+
+
+def times_of(path: Path, begins: int = 0) -> list[str]:
+    """Return the timestamps of the first and the last event of a file, as far as both are found near its ends."""
+    try:
+        with open(path, "rb", opener=open_inside) as file:
+            file.seek(begins)
+            head = file.read(_END_BYTES)
+            file.seek(max(begins, os.fstat(file.fileno()).st_size - _END_BYTES))
+            tail = file.read(_END_BYTES)
+    except OSError:
+        return []
+    found = decode(head.partition(b"\n")[0]), decode(tail.rstrip(b"\n").rpartition(b"\n")[2])
+    return [one.timestamp for one in found if isinstance(one, Envelope)]
 
 
 def _durable(line: bytes) -> Iterator[tuple[Envelope, bytes]]:

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from exporter.core.agents.tools import refusal
 from exporter.sources.remote import LostError
 from exporter.sources.rpc.framing import Framer, FramingError, TooLong, frame
 from exporter.sources.rpc.messages import BadMessageError, Fault, Message, decode_or, read_message
@@ -24,6 +23,7 @@ _CHUNK_BYTES: Final = 1 << 18
 _CALL_SECONDS: Final = 30.0
 _DRAIN_SECONDS: Final = 30.0
 _TOOL_NAME_MAX: Final = 256
+_REFUSAL: Final = "Tool '{}' is not supported by this client instance."
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 
 Notified = Callable[[str, msgspec.Raw], None]
@@ -153,7 +153,7 @@ class RpcConnection:
         answer: dict[str, Any] = {"jsonrpc": "2.0", "id": message.id}
         if message.method == "tool.call":
             name = decode_or({}, message.params, dict[str, Any]).get("toolName")
-            text = refusal(name[:_TOOL_NAME_MAX] if isinstance(name, str) else "")
+            text = _REFUSAL.format(name[:_TOOL_NAME_MAX] if isinstance(name, str) else "")
             result = {"textResultForLlm": text, "resultType": "failure", "error": text, "toolTelemetry": {}}
             answer["result"] = {"result": result}
         else:

@@ -8,19 +8,26 @@ What the server does, as measured with 1.0.102, and what follows from it:
   history was rewritten. So does this source; in doubt it stores a duplicate.
 - `session.usage_record` is in the file only. It comes with what is read from the file, which is what follows the last
   known event, so that the order is always the file's.
+- A compaction removes every `tool.execution_start` before it, and the ephemeral events, from what the server tells. So
+  the file is read up to a compaction before anything that is told with it.
+- A rewind removes the end of the history: every cursor in it expires, and `session.snapshot_rewind` is ephemeral and
+  names no removed event. So the history is read again, and what is stored and not in it any more was rewound.
 """
 
 import asyncio
 import hashlib
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import takewhile
 from typing import Final
 
 import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, Unreadable, decode
+from exporter.core.events.tool_calls import CALL_STARTS
 from exporter.sources.remote import Callbacks, Counts, SourceEvent
 from exporter.sources.rpc.connection import METHOD_NOT_FOUND, AnswerTooLongError, CallError, RpcConnection
 from exporter.sources.rpc.messages import BadMessageError, EventPageAnswer, decode_or, line_of, read_page
@@ -29,8 +36,13 @@ PAGE_EVENTS: Final = 1000
 CALL_SECONDS: Final = 60.0
 
 
+def is_untold(type: str) -> bool:
+    """Tell whether events of a type are in the file and not among what the server tells of a session it has loaded."""
+    return type == "session.usage_record" or type.startswith("model.")
+
+
 class ExpiredError(Exception):
-    """A snapshot of the session's file was dropped while it was being read."""
+    """The history was rewritten, or a snapshot of the session's file dropped, while it was being read."""
 
 
 class PageReader:
@@ -51,11 +63,12 @@ class PageReader:
         options.update(waitMs=wait_ms, includeEphemeral=not durable_only, agentScope="all")
         return await self._paged("session.eventLog.read", **options)
 
-    async def active(self, types: Sequence[str] = ()) -> AsyncIterator[bytes]:
-        """Yield the durable events of the history as the server has it loaded."""
-        cursor: str | None = None
+    async def active(self, types: Sequence[str] = (), cursor: str | None = None) -> AsyncIterator[bytes]:
+        """Yield the durable events after a cursor as the server has them loaded; raises `ExpiredError`."""
         while True:
             page = await self.events(cursor, durable_only=True, types=types)
+            if page.expired:
+                raise ExpiredError
             for event in page.events:
                 yield line_of(event)
             if page.cursor == cursor or not page.hasMore:
@@ -112,7 +125,9 @@ EXPIRED_MAX: Final = 5
 AGENTS_MAX: Final = 1024
 FILE_READERS_MAX: Final = 4
 
-_REWRITES: Final = frozenset(("session.snapshot_rewind", "session.truncation", "session.compaction_complete"))
+_REWIND: Final = "session.snapshot_rewind"
+_COMPACTION: Final = "session.compaction_complete"
+_REWRITES: Final = frozenset((_REWIND, "session.truncation", _COMPACTION))
 
 
 class State(Enum):
@@ -153,6 +168,7 @@ class Follower:
         self._pushed: deque[msgspec.Raw] = deque()
         self._pushed_bytes = 0
         self._overflowed = False
+        self._rewound = False
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -166,7 +182,7 @@ class Follower:
                 return
             # The session is not loaded, or no longer; the rest of its file is still pending.
             if not self._live_only:
-                await self._read_file()
+                await self._read_cold_file()
             self.state = State.COLD
         except AnswerTooLongError:
             self.state = State.TOO_LONG
@@ -194,7 +210,7 @@ class Follower:
         loop = asyncio.get_running_loop()
         while True:
             requested_at = loop.time()
-            page = await self._reader.events(self._cursor, wait_ms=WAIT_MS)
+            page = await self._page_after(self._cursor, wait_ms=WAIT_MS)
             if page.expired:
                 self._counts.expired += 1
                 await self._catch_up(None, expired=True)
@@ -203,6 +219,9 @@ class Follower:
                 continue
             await self._deliver(page.events)
             self._cursor = page.cursor
+            if self._rewound:  # with it every cursor has expired
+                self._counts.expired += 1
+                await self._catch_up(None, expired=True)
             if not page.events and loop.time() - requested_at < AGAIN_SECONDS:
                 await asyncio.sleep(AGAIN_SECONDS)  # the server ignores waitMs
             elif not page.hasMore:  # deliver at once; gather what follows closely
@@ -219,22 +238,28 @@ class Follower:
             self._pushed.clear()
             self._pushed_bytes = 0
             for start in range(0, len(events), PAGE_EVENTS):
-                if await self._deliver(events[start : start + PAGE_EVENTS], only_new=True):
+                if await self._deliver(events[start : start + PAGE_EVENTS]):
                     raise CallError(0)  # the session has shut down
+            if self._rewound:  # with it every cursor has expired
+                self._counts.expired += 1
+                await self._catch_up(None, expired=True)
 
     async def _catch_up(self, cursor: str | None, *, expired: bool = False) -> None:
         """Store the durable events after a cursor, then continue at the server's tail."""
         self.state = State.CATCHING_UP
         self._callbacks.missed(self.session)
+        self._rewound = False
         for _ in range(EXPIRED_MAX):
-            if expired and not self._live_only:
-                # History was rewritten, or is another after a restart. Its file first, then what is not in it yet;
-                # each from behind the last event that was taken, so that the order stays that of the history.
-                await self._read_file()
-                cursor = await self._last_known(self._reader.active())
-            if await self._read_to_tail(cursor, is_rewritten=expired):
-                self.state = State.LIVE
-                return
+            with suppress(ExpiredError):
+                if (expired or cursor is None) and not self._live_only:
+                    # History was rewritten, is another after a restart, or is new here, with system messages that are
+                    # no repetition. Its file first, then what is not in it yet; each from behind the last event that
+                    # was taken, so that the order stays that of the history.
+                    await self._read_file()
+                    cursor = await self._take_out_rewound()
+                if await self._read_to_tail(cursor, is_rewritten=expired):
+                    self.state = State.LIVE
+                    return
             expired = True
             self._counts.expired += 1
         raise BadMessageError("every cursor has expired")
@@ -251,19 +276,48 @@ class Follower:
             if self._live_only or (cursor or "").partition("|")[0] == tail.partition("|")[0]:
                 self._cursor = tail
                 return True
-            page = await self._reader.events(cursor, durable_only=True)
+            page = await self._page_after(cursor, durable_only=True)
             if page.expired:
                 return False
-            await self._deliver(page.events)
+            await self._deliver(page.events, was_missed=True)
             if page.cursor == cursor and not page.events:
                 self._cursor = cursor  # a server that never reaches its own tail
                 return True
             cursor = page.cursor
 
+    async def _page_after(self, cursor: str | None, *, wait_ms: int = 0, durable_only: bool = False) -> EventPageAnswer:
+        """Read a page; if a compaction took events out of it, store the file up to that, and read on from there."""
+        page = await self._reader.events(cursor, wait_ms=wait_ms, durable_only=durable_only)
+        if self._live_only or page.expired:
+            return page
+        try:
+            compaction = await self._last_compaction(page)
+        except ExpiredError:
+            return EventPageAnswer(cursorStatus="expired")
+        if compaction is None or not await self._read_file(holding=compaction):
+            return page
+        return await self._page_after(compaction, durable_only=durable_only)
+
+    async def _last_compaction(self, page: EventPageAnswer) -> str | None:
+        """Return the last compaction that is not stored, also one behind the page: the page may lack events, too."""
+        last = None
+        for event in page.events:
+            last = self._unknown_compaction(line_of(event)) or last
+        if page.hasMore:
+            async for line in self._reader.active([_COMPACTION], page.cursor):
+                last = self._unknown_compaction(line) or last
+        return last
+
+    def _unknown_compaction(self, line: bytes) -> str | None:
+        envelope = decode(line) if _COMPACTION.encode() in line else None
+        if not isinstance(envelope, Envelope) or envelope.type != _COMPACTION or envelope.ephemeral:
+            return None
+        return None if self._callbacks.has_event(self.session, envelope.id) else envelope.id
+
     async def _learn_prompts(self, cursor: str | None) -> None:
         """Remember the system messages that were stored before the connection was made."""
         if cursor is not None:
-            async for envelope in self._known(self._reader.active(types=["system.message"])):
+            async for envelope in self._known(self._reader.active(["system.message", *_REWRITES])):
                 self._is_repeated_prompt(envelope)
 
     async def _known(self, lines: AsyncIterator[bytes]) -> AsyncIterator[Envelope]:
@@ -273,17 +327,63 @@ class Follower:
             if isinstance(envelope, Envelope) and self._callbacks.has_event(self.session, envelope.id):
                 yield envelope
 
-    async def _read_file(self) -> None:
-        """Store the events of the session's file after the last known one."""
+    async def _take_out_rewound(self) -> str | None:
+        """Tell what the history holds, so that what else is stored is taken out; return the last that is kept."""
+        types = {id: type async for id, type in _events(self._reader.active())}
+        loaded, compactions = list(types), [id for id, type in types.items() if type == _COMPACTION]
+        in_file = await self._types_in_file(holding=compactions[-1] if compactions else None)
+        if self._callbacks.mark(self.session) is None:
+            return None
+        if in_file is not None and loaded:  # a server that has loaded nothing yet says nothing of what is gone
+            # The file may not be cut yet, so it counts up to the last event that is loaded, with those behind it of
+            # types that are never loaded.
+            held, in_order = set(loaded), list(in_file)
+            end = max((place for place, id in enumerate(in_order, 1) if id in held), default=0)
+            untold = takewhile(lambda id: is_untold(in_file[id]), in_order[end:])
+            self._callbacks.history(self.session, held.union(in_order[:end], untold))
+        return next((id for id in reversed(loaded) if self._callbacks.has_event(self.session, id)), None)
+
+    async def _read_cold_file(self) -> None:
+        """Store what the file of a session that is not loaded has; it may have been rewound, or the server killed."""
+        mark = self._callbacks.mark(self.session)
+        in_file = await self._types_in_file(holding=mark)
+        if mark is not None and in_file is not None and mark not in in_file:
+            self._callbacks.history(self.session, set(in_file))
+        await self._read_file()
+
+    async def _types_in_file(self, *, holding: str | None = None) -> dict[str, str] | None:
+        """Return the ids of the session's file in order with their types, None when it cannot be read now.
+
+        The end of a file is written a little later, so one that does not hold the given event yet is read again.
+        """
+        in_file: dict[str, str] | None = None
+        for _ in range(EXPIRED_MAX):
+            try:
+                async with self._file_readers:
+                    in_file = {id: type async for id, type in _events(self._reader.persisted())}
+            except ExpiredError:
+                continue
+            except CallError:
+                return None
+            if holding is None or holding in in_file:
+                break
+            await asyncio.sleep(AGAIN_SECONDS)
+        return in_file
+
+    async def _read_file(self, *, holding: str | None = None) -> bool:
+        """Store the events of the session's file after the last known one; return whether the given one is stored."""
+        if holding is not None and holding not in (await self._types_in_file(holding=holding) or ()):
+            return False
         for _ in range(EXPIRED_MAX):
             try:
                 async with self._file_readers:
                     if await self._read_file_after(await self._last_known(self._reader.persisted())):
-                        return
+                        break
             except ExpiredError:
                 continue
             except CallError:  # nothing is written before the first message of a user
-                return
+                break
+        return holding is not None and self._callbacks.has_event(self.session, holding)
 
     async def _last_known(self, lines: AsyncIterator[bytes]) -> str | None:
         """Return the id of the last of these events that is stored already."""
@@ -310,8 +410,12 @@ class Follower:
         await self._store_page(page)
         return is_after
 
-    async def _deliver(self, events: Iterable[msgspec.Raw], *, only_new: bool = False) -> bool:
-        """Store the wanted events; return whether one of them ends the session."""
+    async def _deliver(self, events: Iterable[msgspec.Raw], *, was_missed: bool = False) -> bool:
+        """Store the wanted events that are not stored yet; return whether one of them ends the session.
+
+        What was missed may hold a rewind that left no trace, after which a system message is no repetition.
+        """
+        in_file: dict[str, str] | None = None
         page: list[SourceEvent] = []
         has_shut_down = False
         for event in events:
@@ -322,14 +426,19 @@ class Follower:
                     page.append(SourceEvent(line, False))
                 continue
             has_shut_down |= envelope.type == "session.shutdown" and envelope.agentId is None
-            if not envelope.ephemeral:
-                if self._live_only or (only_new and self._callbacks.has_event(self.session, envelope.id)):
-                    continue
-                if self._is_repeated_prompt(envelope):
+            if self._live_only and envelope.type == CALL_STARTS and not envelope.ephemeral:
+                page.append(SourceEvent(line, False))  # it says what the pieces that follow are
+            is_known = self._live_only or self._callbacks.has_event(self.session, envelope.id)
+            if is_known and not envelope.ephemeral:
+                continue
+            if self._is_repeated_prompt(envelope):
+                if was_missed and in_file is None:
+                    await asyncio.sleep(AGAIN_SECONDS)  # the file is written a little later
+                    in_file = await self._types_in_file() or {}
+                if envelope.id not in (in_file or ()):
                     self._counts.repeats += 1
                     continue
-            if envelope.type in _REWRITES:
-                self._prompts.clear()
+            self._rewound |= envelope.type == _REWIND and not self._live_only
             self._counts.count_type(envelope.type)
             page.append(SourceEvent(line, envelope.ephemeral))
         await self._store_page(page)
@@ -344,8 +453,10 @@ class Follower:
         self._counts.count_stored(page)
 
     def _is_repeated_prompt(self, envelope: Envelope) -> bool:
-        """Tell whether this is the system message that its agent had last; remember it."""
-        if envelope.type != "system.message":
+        """Tell whether this is the system message that its agent had last; remember it until history is rewritten."""
+        if envelope.type in _REWRITES:
+            self._prompts.clear()
+        if envelope.type != "system.message" or envelope.ephemeral:
             return False
         try:
             content = msgspec.json.decode(envelope.data, type=dict[str, msgspec.Raw]).get("content", msgspec.Raw())
@@ -358,3 +469,10 @@ class Follower:
         if len(self._prompts) > AGENTS_MAX:
             self._prompts.popitem(last=False)
         return False
+
+
+async def _events(lines: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, str]]:
+    async for line in lines:
+        envelope = decode(line)
+        if isinstance(envelope, Envelope):
+            yield envelope.id, envelope.type

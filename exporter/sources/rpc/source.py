@@ -77,6 +77,11 @@ class RpcSource(ServerSource):
         """Return the state of each session that is or was followed."""
         return {**self._states, **{session: follower.state for session, follower in self._followers.items()}}
 
+    def is_live(self, session: str) -> bool:
+        """Tell whether the server has a session loaded, and it is followed now."""
+        follower = self._followers.get(session)
+        return follower is not None and follower.state is State.LIVE
+
     def observed(self) -> Observed:
         """Return the present state in the form that all sources share."""
         sessions = self.sessions

@@ -1,7 +1,7 @@
 """The source for live events of the CLI extension: a Unix socket that taps connect to.
 
-Only ephemeral events are delivered, each at once; durable ones come from the session file. Events that cannot be
-delivered are dropped and counted.
+Only ephemeral events and the starts of tool calls are passed on, each at once; durable ones are delivered from the
+session file. Events that cannot be delivered are dropped and counted.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import msgspec
 
 from exporter.core.events.envelope import REFUSALS, Envelope, decode
 from exporter.core.events.lines import LineSplitter, Oversized
+from exporter.core.events.tool_calls import CALL_STARTS
 from exporter.core.names import SESSION_NAME
 from exporter.errors import StateError
 from exporter.sources.local_socket import is_same_user, listen, socket_path
@@ -124,6 +125,8 @@ class TapSource:
                 self.status.unreadable += 1
             elif not envelope.ephemeral:
                 self.status.durable_ignored += 1
+                if envelope.type == CALL_STARTS:  # it says what the pieces that follow are, earlier than the file does
+                    sessions.setdefault(parsed.session, []).append(SourceEvent(content, False))
             elif not self._is_new(parsed.session, envelope.id):
                 self.status.counts.repeats += 1
             else:
@@ -139,9 +142,9 @@ class TapSource:
                 self.status.sessions.add(session)
             wanted = self._callbacks.want(session, "") is not Want.NOTHING
             if wanted and await self._callbacks.store(session, events):
-                self.status.counts.ephemeral += len(events)
+                self.status.counts.ephemeral += sum(event.is_ephemeral for event in events)
             else:
-                self.status.counts.dropped += len(events)
+                self.status.counts.dropped += sum(event.is_ephemeral for event in events)
         sessions.clear()
 
     def _is_new(self, session: str, id: str) -> bool:

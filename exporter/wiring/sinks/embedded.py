@@ -25,6 +25,7 @@ def embedded_sink(app: "Starlette") -> "Embedded":
     from exporter.sinks.transport import HttpAnswer
 
     receiver = app.state.receiver
+    epoch = receiver.store.epoch
 
     async def hand_over(session: str, lines: Sequence[bytes], rewound: Sequence[str]) -> "Ack | HttpAnswer":
         try:
@@ -35,7 +36,8 @@ def embedded_sink(app: "Starlette") -> "Embedded":
             _log.error("the embedded receiver failed", extra={"error": type(error).__name__})
             return HttpAnswer(500, {}, b"")
         ack = stored.ack
-        return Ack(ack.count, ack.digest, ack.last_event_id, len(stored.new), stored.duplicates, rejected)
+        counts = len(stored.new), stored.duplicates, rejected
+        return Ack(ack.count, ack.digest, ack.last_event_id, *counts, epoch, stored.changes)
 
     return Embedded(InProcessTransport(app), hand_over)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from exporter.core.notice import Notice
     from exporter.doctor.facts import SinkProbe
     from exporter.pipeline.feed import Feed
+    from exporter.pipeline.record_feed import Endings
     from exporter.pipeline.segment_reader import SegmentReader
     from exporter.sinks.sink import Sink
     from otel.bridge import Tally
@@ -21,13 +22,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SinkParts:
-    """The parts that sinks are built with. `receiver` is the embedded Mission Control, if there is one."""
+    """The parts that sinks are built with. `receiver` is the embedded Mission Control, if there is one.
+
+    `installation` is what this state directory is called, so that a receiver can tell it from a copy.
+    """
 
     reader: "SegmentReader"
     exporter_id: "Callable[[], str]"
     notice: "Callable[[Notice], None]"
     tally: "Tally | None" = None
     receiver: "Starlette | None" = None
+    installation: str = ""
+    endings: "Endings | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,10 @@ one point per series and interval. `points` returns them oldest first, and retur
 stored by `dump` before sending makes a crash repeat exactly the same points, so nothing is counted twice or lost. No
 clock, no input or output; no measurement makes it fail.
 
+What happens now is collected as an SDK does it: `collect` returns one point of each series that has moved, and all
+points of a request have the time of the collection, which grows from request to request. A store that takes no point
+older than its newest takes all of these. A repeated collection has a later time and the same sums.
+
 Backends interpolate between cumulative points and ignore the value of a series' first point. So the first point, and a
 point after a silence, is preceded by a point one millisecond earlier with the value until then.
 """
@@ -243,6 +247,7 @@ def merge_into(cells: dict[Key, Accumulator], pairs: Iterable[tuple[Key, Accumul
 _SECOND: Final = 1_000_000_000
 _SILENCE_NS: Final = 30 * _SECOND
 _READY_MAX: Final = 4_096
+_POINTS_MAX: Final = 256
 _TIME_NS_MAX: Final = 2**63 - 1 - MILLISECOND
 _VALUE_MAX: Final = 2**40
 _NO_CELLS: Final[Mapping[Key, Accumulator]] = MappingProxyType({})
@@ -288,6 +293,7 @@ class Aggregate:
         self._hidden = {instrument: self._hidden_positions(instrument) for instrument in instruments()}
         self._next_series: dict[Key, Accumulator] = {}
         self._next_late = 0
+        self._collected: list[Key] = []
 
     @property
     def late(self) -> int:
@@ -348,7 +354,7 @@ class Aggregate:
         """
         if not self._sums.ready:
             self._make_ready(until_ns)
-        self._next_series, self._next_late = {}, 0
+        self._next_series, self._next_late, self._collected = {}, 0, []
         metrics: Metrics = []
         held: dict[Key, Accumulator] = {}
         for pairs in self._sums.ready:
@@ -369,11 +375,54 @@ class Aggregate:
             metrics.append((key[0], self._advance(key, cell, series, None)))
         return metrics
 
+    def collect(self, now_ns: int) -> Metrics:
+        """Return one point of each of some series that have moved since the last collection, for one request.
+
+        A series that is new or was quiet first gets a point of the value until then. Points that `points` returned and
+        that were not accepted come first. Ask again until the answer is empty; `accepted` is as for `points`. For
+        cumulative sums.
+        """
+        sums = self._sums
+        if sums.ready:
+            return self.points()
+        time_ns = max([now_ns, *(one.last_ns + MILLISECOND for one in sums.series.values())])
+        moved = dict.fromkeys(key for cells in sums.cells.values() for key in cells)
+        begins = [key for key in moved if time_ns - self._last_ns(key) > _SILENCE_NS][:_POINTS_MAX]
+        chosen = begins or list(moved)[:_POINTS_MAX]
+        self._next_series, self._next_late, self._collected = {}, 0, [] if begins else chosen
+        grouped: dict[Instrument, list[AnyPoint]] = {}
+        for key in chosen:
+            before = sums.series.get(key)
+            total = before.copy() if before is not None else empty(key[0].bounds)
+            start_ns = before.first_ns if before is not None else time_ns - MILLISECOND
+            gained = None
+            if not begins:
+                gained = empty(key[0].bounds)
+                for cells in sums.cells.values():
+                    if key in cells:
+                        gained.merge(cells[key])
+                total.merge(gained)
+            total.first_ns, total.last_ns = start_ns, time_ns
+            self._next_series[key] = total
+            grouped.setdefault(key[0], []).append(total.point(key, start_ns, time_ns, gained))
+        return list(grouped.items())
+
+    def _last_ns(self, key: Key) -> int:
+        series = self._sums.series.get(key)
+        return series.last_ns if series is not None else 0
+
     def accepted(self) -> None:
-        """Record that the last points were accepted; the next call of `points` returns newer ones."""
-        self._sums.series.update(self._next_series)
-        self._sums.late += self._next_late
-        self._sums.ready, self._next_series, self._next_late = [], {}, 0
+        """Record that the last points were accepted; the next call of `points` or `collect` returns newer ones."""
+        sums = self._sums
+        sums.series.update(self._next_series)
+        sums.late += self._next_late
+        for key in self._collected:
+            self._waiting -= sum(cells.pop(key, None) is not None for cells in sums.cells.values())
+        if self._collected:
+            sums.cells = {span: cells for span, cells in sums.cells.items() if cells}
+            if not sums.cells:
+                sums.width_ns = self._stream.width_ns
+        sums.ready, self._next_series, self._next_late, self._collected = [], {}, 0, []
 
     def dump(self) -> bytes:
         """Return the whole state as bytes."""

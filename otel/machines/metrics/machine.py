@@ -69,7 +69,7 @@ class SpanMetrics:
         requested, response = attributes.get(names.REQUEST_MODEL), attributes.get(names.RESPONSE_MODEL)
         model = label(requested)
         models = (model, model if response is requested else label(response) or model)
-        labels = (span.operation, self._provider_of(span), *models, *meter.shared)
+        labels = (span.operation, self._provider_of(span), *models, _label(span, names.ERROR_TYPE), *meter.shared)
         parent_counts = self._counts_of_parent(span)
         parent_counts.calls += 1
         parent_counts.models = models
@@ -79,24 +79,27 @@ class SpanMetrics:
             meter.add(metric.OPERATION_DURATION, _seconds(span), labels)
 
     def _tool(self, span: Span, meter: Meter) -> None:
-        self._counts_of_parent(span).tools += 1
+        if names.TOOL_CALLED_BY_CLI not in span.attributes:  # as the CLI does, which counts those of the model
+            self._counts_of_parent(span).tools += 1
         seconds, name = _seconds(span), _label(span, names.TOOL_NAME)
         failed = span.status is Status.ERROR
         meter.note(metric.TOOL_CALLS, 1, name, not failed)
         meter.note(metric.TOOL_DURATION, seconds, name)
         kind, agent = _label(span, names.TOOL_TYPE), _label(span, names.AGENT_NAME)
-        meter.note(metric.EXECUTE_TOOL_DURATION, seconds, name, kind, agent)
-        meter.note(metric.OPERATION_DURATION, seconds, span.operation, self._provider_of(span), None, None)
+        error = _label(span, names.ERROR_TYPE)
+        meter.note(metric.EXECUTE_TOOL_DURATION, seconds, name, kind, agent, error)
+        meter.note(metric.OPERATION_DURATION, seconds, span.operation, self._provider_of(span), None, None, error)
         if failed:
-            meter.note(metric.TOOL_ERRORS, 1, name, _label(span, names.ERROR_TYPE))
+            meter.note(metric.TOOL_ERRORS, 1, name, error)
 
     def _agent(self, span: Span, meter: Meter) -> None:
         counts = self._counts.pop(span.context.span_id, None) or _AgentCounts()
         seconds, agent = _seconds(span), _label(span, names.AGENT_NAME)
-        meter.note(metric.AGENT_DURATION, seconds, agent)
+        error = _label(span, names.ERROR_TYPE)
+        meter.note(metric.AGENT_DURATION, seconds, agent, error)
         meter.note(metric.AGENT_CALLS, counts.calls, agent)
         meter.note(metric.AGENT_TOOL_CALLS, counts.tools, agent)
-        meter.note(metric.OPERATION_DURATION, seconds, span.operation, self._provider_of(span), *counts.models)
+        meter.note(metric.OPERATION_DURATION, seconds, span.operation, self._provider_of(span), *counts.models, error)
         turns = span.attributes.get(names.TURN_COUNT)
         if isinstance(turns, int) and names.AGENT_INSTANCE_ID not in span.attributes:
             meter.note(metric.TURNS, turns, span.operation)
@@ -190,7 +193,8 @@ def _unknown(_: Metering, event: Event, meter: Meter) -> None:
     meter.note(metric.UNKNOWN_EVENTS, 1, label(event.type))
 
 
-def _began(_: Metering, event: Event, meter: Meter) -> None:
+def _began(metering: Metering, event: Event, meter: Meter) -> None:
+    metering.calls.process_began(payload(event, payloads.Began))
     meter.note(metric.SESSIONS, 1, "new" if event.type == "session.start" else "resume")
 
 

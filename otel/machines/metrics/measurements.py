@@ -5,7 +5,7 @@ from zlib import crc32
 
 import msgspec
 
-from otel.instruments import instruments
+from otel.instruments import SHARED, instruments
 from otel.model import Context, Measurement
 from otel.names import Instrument, Value
 
@@ -102,6 +102,12 @@ def pack(measurements: list[Measurement]) -> bytes:
     return _encode((*columns, list(labels), list(contexts)[1:]))
 
 
+def _with_later(labels: _Labels, instrument: Instrument | None) -> _Labels:
+    """Return labels with none for those that an instrument has had only since they were packed."""
+    missing = len(instrument.labels) - len(labels) if instrument is not None else 0
+    return (*labels[: -len(SHARED)], *(None,) * missing, *labels[-len(SHARED) :]) if missing > 0 else labels
+
+
 def unpack(packed: bytes) -> list[Measurement]:
     """Return what was packed, without what belongs to instruments that are gone; nothing when the bytes are no pack."""
     try:
@@ -111,6 +117,10 @@ def unpack(packed: bytes) -> list[Measurement]:
         contexts = [all_contexts[place] for place in found.contexts]
     except (msgspec.MsgspecError, IndexError):
         return []
+    labels = [
+        _with_later(one, instrument)
+        for one, instrument in zip(labels, map(_BY_NUMBER.get, found.numbers), strict=False)
+    ]
     columns = zip(map(_BY_NUMBER.get, found.numbers), found.times, found.values, labels, contexts, strict=False)
     return [
         Measurement(instrument, time_ns, value, labels, context)

@@ -9,7 +9,7 @@ from otel import instruments as metric
 from otel.event import Event, payload
 from otel.machines.metrics.measurements import Meter, amount, label
 from otel.names import CHAT, Semconv, Value
-from otel.payloads import AssistantMessage, ModelMetrics, Number, Shutdown, UsageRecord
+from otel.payloads import AssistantMessage, Began, ModelMetrics, Number, Shutdown, UsageRecord
 
 NANO: Final = 1_000_000_000
 MODALITY: Final = "unknown"
@@ -33,9 +33,12 @@ class _Used(Struct):
     cost: Number = 0
     nano_aiu: Number = 0
 
-    def since(self, before: "_Used") -> "_Used":
-        """Return what was used since; everything, when fewer calls than before mean that the count began anew."""
-        if self.calls < before.calls:
+    def since(self, before: "_Used", answers: int) -> "_Used":
+        """Return what was used since; everything, when the count began anew: it has fewer calls than it must have.
+
+        `answers` is how many calls have been answered since.
+        """
+        if self.calls < before.calls + answers:
             return self
         pairs = ((getattr(self, name), getattr(before, name)) for name in self.__struct_fields__)
         return _Used(*(max(0, now - then) for now, then in pairs))
@@ -80,13 +83,14 @@ def _used(model: ModelMetrics) -> _Used:
 
 _Labels: TypeAlias = "tuple[Value | None, ...]"
 _AGENTS_MAX: Final = 4_096
+_PER_PROCESS: Final = (1, 0, 48)
 _USER_INITIATED: Final = (None, "user")
 
 
 class _CallLabels(Struct, gc=False):
     """The labels of all that a call counts: `of` is what they depend on."""
 
-    of: tuple[str | None, Value, _Labels]
+    of: tuple[str | None, Value | None, _Labels]
     token_labels: _Labels
     call: _Labels
     first_chunk: _Labels
@@ -95,7 +99,7 @@ class _CallLabels(Struct, gc=False):
     model: _Labels
 
     @classmethod
-    def make(cls, name: str | None, provider: Value, shared: _Labels) -> "_CallLabels":
+    def make(cls, name: str | None, provider: Value | None, shared: _Labels) -> "_CallLabels":
         """Return the labels of a call of a model that has this name."""
         model = label(name)
         call = (CHAT, provider, model, model)
@@ -110,14 +114,20 @@ class _CallLabels(Struct, gc=False):
         )
 
 
+def _is_old(version: str | None) -> bool:
+    """Tell whether a version of the CLI is one whose totals begin anew with each process."""
+    parts = (version or "").split("-")[0].split(".")
+    return len(parts) == 3 and all(map(str.isdecimal, parts)) and tuple(map(int, parts)) <= _PER_PROCESS
+
+
 class Calls:
-    """Counts what the calls of a model in one session used. `provider` is who answered last.
+    """Counts what the calls of a model in one session used. `provider` is who answered last, as far as records say.
 
     Remembers what the session's shutdowns said, and which calls were counted one by one since the last of them.
     """
 
     def __init__(self, semconv: Semconv) -> None:
-        self.provider: Value = "github"
+        self.provider: Value | None = None
         self._latest = semconv != "legacy"
         self._legacy = semconv != "latest"
         self._labels: _CallLabels | None = None
@@ -126,9 +136,18 @@ class Calls:
         # What the last shutdown said of each model, and of lines added and removed.
         self._models: dict[str, _Used] = {}
         self._lines = (0.0, 0.0)
+        self._version: str | None = None
+        self._model: Value | None = None  # that answered last
         # The models whose calls have records, and the calls of each of which only the written tokens are known.
         self._recorded: set[str] = set()
         self._written: dict[str, _Calls] = {}
+
+    def process_began(self, began: Began) -> None:
+        """Another process of the CLI has the session from now on; the totals of CLI 1.0.48 are those of a process."""
+        self._version = began.copilot_version or self._version
+        if _is_old(self._version):
+            self._models.clear()
+            self._lines = (0.0, 0.0)
 
     def recorded(self, event: Event, meter: Meter) -> None:
         """Count a call by its record."""
@@ -139,8 +158,9 @@ class Calls:
         self._unanswered.add(event.agent_id)
         if len(self._unanswered) > _AGENTS_MAX:
             self._unanswered.clear()
-        if usage.is_byok and usage.provider_type:
-            self.provider = label(usage.provider_type) or self.provider
+        self.provider = label(usage.provider) or self.provider
+        self._model = label(usage.model) or self._model
+        self._version = None  # an older one keeps no records
         self._recorded.add(usage.model or "")
         labels = self._labels_of(usage.model, meter)
         read, written = amount(usage.input_tokens), amount(usage.output_tokens)
@@ -151,6 +171,10 @@ class Calls:
             meter.add(metric.CALL_INPUT_TOKENS, read, labels.call)
             meter.add(metric.CALL_OUTPUT_TOKENS, written, labels.call)
             first_ms = amount(usage.time_to_first_token_ms)
+            chunk_ms, room = amount(usage.inter_token_latency_ms), amount(usage.max_prompt_tokens)
+            meter.add(metric.TIME_PER_CHUNK, chunk_ms / 1000 if chunk_ms is not None else None, labels.first_chunk)
+            if room and read is not None:
+                meter.add(metric.CONTEXT_UTILIZATION, read / room, labels.model)
             meter.add(metric.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)
         if self._legacy:
             meter.add(metric.TOKEN_USAGE, read, labels.read)
@@ -174,6 +198,7 @@ class Calls:
         """Count what an answer wrote, when only the answer says so."""
         answer = payload(event, AssistantMessage)
         written = amount(answer.output_tokens)
+        self._model = label(answer.model) or self._model
         recorded = event.agent_id in self._unanswered
         self._unanswered.discard(event.agent_id)
         if written is None or recorded or (answer.model in self._recorded if answer.model else self._recorded):
@@ -192,7 +217,7 @@ class Calls:
         unnamed = self._written.pop("", (0, 0))
         for name, model_metrics in said.model_metrics.items():
             now = _used(model_metrics)
-            used = now.since(self._models.get(name, _Used()))
+            used = now.since(self._models.get(name, _Used()), self._written.get(name, (0, 0))[0])
             self._models[name] = now
             if name not in self._recorded:
                 written, unnamed = _with_unnamed(used, self._written.get(name, (0, 0)), unnamed)
@@ -203,5 +228,5 @@ class Calls:
         anew = added < self._lines[0] or removed < self._lines[1]
         before = (0, 0) if anew else self._lines
         self._lines = (added, removed)
-        meter.note(metric.LINES_ADDED, added - before[0])
-        meter.note(metric.LINES_REMOVED, removed - before[1])
+        meter.note(metric.LINES_ADDED, added - before[0], self._model, self.provider)
+        meter.note(metric.LINES_REMOVED, removed - before[1], self._model, self.provider)

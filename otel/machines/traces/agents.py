@@ -109,6 +109,7 @@ class AgentSpans:
                 said: Attributes = {names.EXCEPTION_TYPE: "SubagentError"}
                 add_event(known.span, now, names.EXCEPTION, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
             known.error = known.error or "SubagentError"
+            known.span.failure = cut(data.error) if data.error else known.span.failure
         else:
             known.error = None
         self.end(known, now)
@@ -117,6 +118,7 @@ class AgentSpans:
     def end(self, agent: Invocation, now: int) -> None:
         """End an agent and what of it is open."""
         self.chats.finish_open(agent, now)
+        fill(agent.span.attributes, (names.PROVIDER, self.chats.provider))
         self.spans.done.append(agent.end(now, caches=self.spans.legacy))
         self.active_count -= 1
 

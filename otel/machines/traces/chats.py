@@ -23,7 +23,7 @@ class InvocationTotals(Struct, gc=False):
 
     calls: int = 0
     input: Number = 0
-    output: Number = 0
+    output: Number | None = None
     cache_read: Number = 0
     cache_write: Number = 0
     reasoning: Number = 0
@@ -34,7 +34,8 @@ class InvocationTotals(Struct, gc=False):
         """Count one more call."""
         self.calls += 1
         self.input += usage.input_tokens or 0
-        self.output += usage.output_tokens or 0
+        if usage.output_tokens is not None:
+            self.output = (self.output or 0) + usage.output_tokens
         self.cache_read += usage.cache_read_tokens or 0
         self.cache_write += usage.cache_write_tokens or 0
         self.reasoning += usage.reasoning_tokens or 0
@@ -123,7 +124,7 @@ class Chats:
     """Makes the `chat` spans of a session."""
 
     spans: Spans
-    provider: str = "github"
+    provider: str | None = None  # who answered last, as far as a record says
 
     def turn_started(self, agent: Invocation, event: Event, turn: Turn, now: int) -> None:
         """A turn begins: an answer is pending."""
@@ -145,8 +146,7 @@ class Chats:
 
     def used(self, agent: Invocation | None, event: Event, usage: Usage, now: int) -> Context | None:
         """A call was answered and its usage recorded; without an active agent it is a trace of its own."""
-        if usage.is_byok and usage.provider_type:
-            self.provider = usage.provider_type
+        self.provider = usage.provider or self.provider
         if agent is None:
             span = self._measured(None, event.id, usage, now, None)
             self.spans.done.append(span)
@@ -207,10 +207,12 @@ class Chats:
         self._emit_held(agent)
         if agent.chat is not None:
             chat, agent.chat = agent.chat, None
+            agent.awaiting = None  # a late answer has no span of its own, which would be this one again
             agent.chat_totals.write(chat.attributes, caches=True)
+            fill(chat.attributes, (names.PROVIDER, self.provider))
             if agent.finish_reasons:
                 chat.attributes[names.FINISH_REASONS] = agent.finish_reasons
-            self.spans.end(chat, now)
+            self.spans.end(chat, now, None if agent.has_answered else agent.error)
 
     def compacted(self, agent: Invocation | None, event: Event, usage: Usage, now: int) -> None:
         """A call that summarised the conversation."""
@@ -228,7 +230,7 @@ class Chats:
         self, parent: Context | None, opened_by: str, start: int, model: str | None, agent: Invocation | None
     ) -> Span:
         span = self.spans.begin(names.CHAT, opened_by, start, parent, model, Kind.CLIENT)
-        span.attributes[names.PROVIDER] = self.provider
+        fill(span.attributes, (names.PROVIDER, self.provider))
         if agent is not None:
             fill(span.attributes, (names.TURN_ID, agent.turn_id), (names.INTERACTION_ID, agent.interaction_id))
             if agent.agent is not None or agent.name is not None:

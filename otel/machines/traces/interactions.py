@@ -67,7 +67,7 @@ class Interactions:
         """End the interaction that is open."""
         self.root = None
         self.chats.finish_open(root, now)
-        root.span.attributes[names.PROVIDER] = self.chats.provider
+        fill(root.span.attributes, (names.PROVIDER, self.chats.provider))
         if self._origin is not None and root.span.start_ns < self._copied_until_ns:
             root.span.links.append(self._in_origin(self._origin, root.span.opened_by))
         self.spans.done.append(root.end(now, caches=self.spans.legacy))

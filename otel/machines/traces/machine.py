@@ -22,18 +22,19 @@ from typing import Final
 from msgspec import Struct
 
 from otel import names, payloads
-from otel.event import Event, payload
+from otel.event import Event, items, payload
 from otel.machines.traces import messages
 from otel.machines.traces.agents import AgentSpans
 from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_message
-from otel.machines.traces.spans import Spans, add_event, fill, finish, orphan, parse_traceparent
+from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link, orphan, parse_traceparent
 from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
 from otel.model import Context, Span
 from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
+PROCESS_CRASH: Final = "process_crash"
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
 _CONTEXT_CHANGES: Final = frozenset(
     ("session.model_change", "session.context_changed", "session.handoff", "subagent.selected", "subagent.deselected")
@@ -115,9 +116,9 @@ class Traces:
         done = self.spans.pop_done() if self.spans.done else []
         return TraceResult(done, context, False, self.agents.path(event.agent_id))
 
-    def process_died(self) -> list[Span]:
-        """End all open spans at the last event, because the process died. A second call returns nothing."""
-        self.end_all(self.active_ns, crashed=True)
+    def process_died(self, error: str = PROCESS_CRASH) -> list[Span]:
+        """End all open spans at the last event, for a reason that no event says. A second call returns nothing."""
+        self.end_all(self.active_ns, orphaned_by=error)
         return self.spans.pop_done()
 
     def agent_of(self, event: Event) -> Invocation | None:
@@ -142,10 +143,17 @@ class Traces:
             add_event(root.span, then, *SPAN_EVENTS[held.type](held))
         for early, hook, then in self.waits.pop_held():
             if early.type == "hook.start":
+                self.link_cli_trace(root, hook)
                 self.waits.hook_started(early, hook, root.span.context, root.span, then)
             else:
                 self.waits.hook_ended(hook, root.span, then)
         return root
+
+    def link_cli_trace(self, root: Invocation, hook: payloads.Hook) -> None:
+        """Refer, once, to where the CLI's own telemetry of an interaction is, if a hook says it."""
+        place = parse_traceparent(hook.input.traceparent) if hook.input is not None else None
+        if place is not None and all(place.trace_id != one.context.trace_id for one in root.span.links):
+            root.span.links.append(link(place, "cli_trace"))
 
     def close(self, now: int) -> None:
         """End the interaction, if one is open; the open tool calls of an aborted one end with it."""
@@ -155,27 +163,28 @@ class Traces:
                 self.tools.cancel(None, now, "cancelled")
             self.interactions.close(root, now)
 
-    def end_all(self, now: int, *, crashed: bool) -> None:
-        """End everything, inner spans first: the session was shut down, or its process died."""
+    def end_all(self, now: int, *, orphaned_by: str | None = None) -> None:
+        """End everything, inner spans first: the session was shut down, or is over without a word."""
         for span in self.waits.pop_all() + self.tools.pop_all():
-            self.spans.done.append(orphan(span, now) if crashed else finish(span, now, "cancelled"))
+            self.spans.done.append(orphan(span, now, orphaned_by) if orphaned_by else finish(span, now, "cancelled"))
         for agent in self.agents.active():
-            if crashed:
-                self._orphan(agent, now)
+            if orphaned_by:
+                self._orphan(agent, now, orphaned_by)
             self.agents.end(agent, now)
         root = self.interactions.root
-        if root is not None and crashed:
-            self._orphan(root, now)
+        if root is not None and orphaned_by:
+            self._orphan(root, now, orphaned_by)
         self.close(now)
 
-    def _orphan(self, agent: Invocation, now: int) -> None:
-        agent.span.attributes[names.ORPHANED] = True
+    def _orphan(self, agent: Invocation, now: int, error: str) -> None:
+        agent.span.attributes[names.ORPHANED] = agent.span.attributes[names.DURATION_UNKNOWN] = True
         agent.aborted = None
-        agent.error = "process_crash"
+        agent.error = error
         chat, agent.chat = agent.chat, None
         if chat is not None:
+            agent.awaiting = None  # see `Chats.finish_open`
             agent.chat_totals.write(chat.attributes, caches=True)
-            self.spans.done.append(orphan(chat, now))
+            self.spans.done.append(orphan(chat, now, error))
 
 
 def _user_message(state: Traces, event: Event, now: int) -> Context | None:
@@ -234,7 +243,7 @@ def _assistant_message(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.ensure_agent(event, now)
     agent.requested_tools = payloads.is_filled(message.tool_requests)
     if message.model is None and message.api_call_id is None and message.output_tokens is None:
-        # Synthetic: the CLI calls a tool on its own account.
+        state.tools.called_by_cli(one.tool_call_id for one in items(message.tool_requests, payloads.ToolRequest))
         return agent.span.context
     agent.has_answered = True
     agent.error = None
@@ -285,6 +294,8 @@ def _hook_start(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.agent_of(event)
     if agent is not None:
         span = agent.chat or agent.span
+        if agent is state.interactions.root:
+            state.link_cli_trace(agent, hook)
         return state.waits.hook_started(event, hook, span.context, None if agent.ended else span, now)
     if state.interactions.last is None or hook.hook_type not in AFTERWARDS:
         state.waits.hold_hook(event, hook, now)
@@ -335,6 +346,7 @@ def _error_or_abort(state: Traces, event: Event, now: int) -> Context | None:
         add_event(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
     else:
         agent.error = said.error_type or "unknown"
+        agent.span.failure = cut(said.message) if said.message else None
         add_event(agent.span, now, *SPAN_EVENTS[event.type](event))
     if agent is state.interactions.root and not agent.in_turn:
         state.close(now)
@@ -345,13 +357,13 @@ def _began(state: Traces, event: Event, now: int) -> Context | None:
     data = state.interactions.began(event)
     if not (data.session_was_active or data.already_in_use):
         # The session was not shut down and no other process has it open: the previous process died.
-        state.end_all(state.active_ns, crashed=True)
+        state.end_all(state.active_ns, orphaned_by=PROCESS_CRASH)
     return _span_event(state, event, now) if event.type == "session.resume" else None
 
 
 def _shutdown(state: Traces, event: Event, now: int) -> Context | None:
     context = state.context_of(event)
-    state.end_all(state.active_ns, crashed=False)
+    state.end_all(state.active_ns)
     return context
 
 

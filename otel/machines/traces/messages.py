@@ -23,8 +23,9 @@ class _Request(msgspec.Struct, rename="camel"):
 
 
 def input_messages(event: Event) -> str | None:
-    """Return what a `user.message` says, or None when it says nothing."""
-    text = payload(event, TextPayload).content
+    """Return what a `user.message` says, as the model gets it, or None when it says nothing."""
+    said = payload(event, TextPayload)
+    text = said.transformed_content or said.content
     return _fitting(text, lambda short, _: [{"role": "user", "parts": [_text(short)]}]) if text else None
 
 
@@ -35,11 +36,13 @@ def system_instructions(event: Event) -> str | None:
 
 
 def output_messages(event: Event) -> str:
-    """Return what an `assistant.message` says, and the tools that it asks for."""
+    """Return what an `assistant.message` says, what the model thought before, and the tools that it asks for."""
+    thought = payload(event, TextPayload).reasoning_text
     requests = items(payload(event, AssistantMessage).tool_requests, _Request)
 
     def build(text: str, bytes_max: int) -> _Messages:
-        parts = [_text(text)] if text else []
+        parts: list[dict[str, Any]] = [{"type": "reasoning", "content": cut(thought, bytes_max)}] if thought else []
+        parts += [_text(text)] if text else []
         for one in requests:
             named = {"id": _short(one.tool_call_id, bytes_max), "name": _short(one.name, bytes_max)}
             parts.append({"type": "tool_call", **named, "arguments": _arguments(one.arguments, bytes_max)})

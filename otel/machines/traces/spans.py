@@ -110,11 +110,11 @@ def finish(span: Span, end_ns: int, error: str | None = None) -> Span:
     return span
 
 
-def orphan(span: Span, end_ns: int) -> Span:
-    """End a span whose process died, at the last event. Returns the span."""
-    span.attributes[names.ORPHANED] = True
-    span.attributes[names.ERROR_TYPE] = "process_crash"
-    return finish(span, end_ns, "process_crash")
+def orphan(span: Span, end_ns: int, error: str) -> Span:
+    """End a span whose end no event says, at the last event. Returns the span."""
+    span.attributes[names.ORPHANED] = span.attributes[names.DURATION_UNKNOWN] = True
+    span.attributes[names.ERROR_TYPE] = error
+    return finish(span, end_ns, error)
 
 
 def add_event(span: Span, time_ns: int, name: EventName, attributes: Attributes) -> None:

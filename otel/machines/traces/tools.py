@@ -2,6 +2,7 @@
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
@@ -43,6 +44,7 @@ class Tools:
     # Ordered, because the oldest of a dict is found the later the more have gone from its front.
     _contexts: OrderedDict[str, tuple[Context, int, str | None]] = field(default_factory=OrderedDict)
     _requested: dict[str, None] = field(default_factory=dict)
+    _own: dict[str, None] = field(default_factory=dict)
 
     def started(self, event: Event, agent: Invocation, now: int) -> Context:
         """A tool begins."""
@@ -68,6 +70,9 @@ class Tools:
         if call_id in self._requested:
             del self._requested[call_id]
             span.attributes[names.TOOL_USER_REQUESTED] = True
+        if call_id in self._own:
+            del self._own[call_id]
+            span.attributes[names.TOOL_CALLED_BY_CLI] = True
         if self.spans.content:
             _add_arguments(span, event)
         self._remember(call_id, span.context, agent.agent)
@@ -94,6 +99,7 @@ class Tools:
         if complete.success is False:
             failure = complete.error or payloads.ToolFailure()
             code = failure.code
+            span.failure = cut(failure.message) if failure.message else None
             error = cut(code) if code and self.spans.legacy else "cancelled" if code == "cancelled" else "ToolError"
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError"}
             fill(said, (names.EXCEPTION_MESSAGE, failure.message), (names.ERROR_CODE, code))
@@ -112,6 +118,12 @@ class Tools:
             if len(self._requested) > REMEMBERED_MAX:
                 del self._requested[next(iter(self._requested))]
         return None
+
+    def called_by_cli(self, call_ids: Iterable[str | None]) -> None:
+        """The CLI, not the model, asks for tools, to read what a notification is about."""
+        self._own.update((call_id, None) for call_id in call_ids if call_id)
+        while len(self._own) > REMEMBERED_MAX:
+            del self._own[next(iter(self._own))]
 
     def external_requested(self, event: Event, above: Context, now: int) -> Context:
         """A client is asked to do the work of a tool; the event says where the CLI's own telemetry is by then."""
@@ -244,29 +256,34 @@ class Waits:
     def hook_started(
         self, event: Event, hook: payloads.Hook, above: Context, open_span: Span | None, now: int
     ) -> Context:
-        """A hook begins below a span, which gets a span event if it is still open."""
-        if open_span is not None:
-            add_event(open_span, now, names.HOOK_START, _identity(hook))
+        """A hook begins below a span, which gets a span event; the hook's own span gets it if the other has ended."""
         span = self.spans.begin(names.EXECUTE_HOOK, event.id, now, above, cut(hook.hook_type or "unknown"))
+        add_event(open_span or span, now, names.HOOK_START, _identity(hook))
         span.attributes.update(_identity(hook))
+        if hook.input is not None and hook.input.tool_name:
+            span.attributes[names.HOOK_TOOL_NAMES] = (cut(hook.input.tool_name),)
         self._keep((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), span, now)
         return span.context
 
     def hook_ended(self, hook: payloads.Hook, above: Span | None, now: int) -> Context | None:
-        """A hook ends; the parent span gets a span event if it is still open."""
+        """A hook ends; the parent span gets a span event, or the hook's own if the parent has ended."""
         span = self.open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
         if span is None:
             return None
         attributes = _identity(hook)
+        if hook.output is not None:
+            decided = hook.output.permission_decision or hook.output.decision
+            fill(attributes, (names.HOOK_DECISION, decided))
+            fill(span.attributes, (names.HOOK_DECISION, decided))
         failed = hook.success is False
         if failed:
             message = hook.error.message if hook.error is not None else None
+            span.failure = cut(message) if message else None
             fill(span.attributes, (names.HOOK_ERROR_MESSAGE, message))
             fill(attributes, (names.HOOK_ERROR_MESSAGE, message))
         if not self.spans.legacy:
             attributes[names.HOOK_DURATION] = max(now - span.start_ns, 0) / 1e9
-        if above is not None:
-            add_event(above, now, names.HOOK_ERROR if failed else names.HOOK_END, attributes)
+        add_event(above or span, now, names.HOOK_ERROR if failed else names.HOOK_END, attributes)
         self.spans.end(span, now, "HookError" if failed else None)
         return span.context
 

@@ -3,6 +3,7 @@
 import re
 
 from redaction.heuristics.names import Demand
+from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import is_value
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
@@ -17,6 +18,7 @@ _GEM_HOST = re.compile(rb"(?:gems|enterprise)\.contribsys\.com")  # user and pas
 (_TOKEN_SCHEME,) = table_of(__file__).patterns("token_scheme")
 _SCHEME_MAX = 40
 _NO_SECRET_AFTER = frozenset((b"", b"x-oauth-basic", b"x-access-token", b"@"))
+_CVS_METHOD = re.compile(rb":(?:pserver|gserver|kserver|ext|fork|local):")
 _PORT = re.compile(rb"\d{1,5}(?:[?#].*)?", re.DOTALL)
 _BESIDE = re.compile(rb"(?:[?&;]|u0026)(?:se|sv|sp|sr|skn|api-version)=")
 
@@ -38,13 +40,14 @@ def extract_userinfo(line: bytes, to: int) -> Extraction:
     seen = max(to, end + 1)
     if start >= end or not _HOST.match(line, end + 1):
         return (), seen
-    user, colon, password = line[start:end].partition(b":")
+    method = _CVS_METHOD.match(line, start, end)
+    user, colon, password = line[method.end() if method else start : end].partition(b":")
     if colon and _GEM_HOST.match(line, end + 1):
         return ((start, end),), seen
     if colon and password not in _NO_SECRET_AFTER:
-        if password == user or _PORT.fullmatch(password):
+        if _PORT.fullmatch(password) or not is_value(password, Demand.CERTAIN, Placement.BARE):
             return (), seen
-        return (((end - len(password), end),), seen) if is_value(password, Demand.PASSWORD) else ((), seen)
+        return ((end - len(password), end),), seen
     if colon or _TOKEN_SCHEME.search(line, max(0, start - _SCHEME_MAX), start):
         is_token = len(user) >= TOKEN_MIN and is_value(user, Demand.TOKEN)
         return (((start, start + len(user)),), seen) if is_token else ((), seen)
@@ -53,7 +56,13 @@ def extract_userinfo(line: bytes, to: int) -> Extraction:
 
 def extract_oracle_password(_line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The password in `user/password@host`."""
-    return (((found.span(1)),) if is_value(found[1], Demand.PASSWORD) else ()), to
+    return (((found.span(1)),) if is_value(found[1], Demand.CERTAIN, Placement.BARE) else ()), to
+
+
+def extract_certain_before(_line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
+    """The password in `user:password@tcp(host)`."""
+    password = found["password"]
+    return ((found.span("password"),) if is_value(password, Demand.CERTAIN, Placement.BARE) else ()), to
 
 
 def extract_shared_access(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:

@@ -6,6 +6,7 @@ only then the value is decoded and the heuristics decide.
 """
 
 import re
+from collections.abc import Iterator
 
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.secrecy import Placement, is_secret
@@ -19,14 +20,16 @@ HEAD_LENGTH_MAX = 160
 SECRET_LENGTH = 6
 RUN_LENGTH_MIN = 48
 _TABLE = table_of(__file__)
-# Each gate, and how many bytes into a value it ends.
-ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in _TABLE.rule)
+# The gate of each rule for names of any kind, and how many bytes into a value it ends.
+ASSIGNMENT_GATES = tuple((row.gates[0], row.length) for row in _TABLE.rule if row.open_counts)
 DIRECT, CALLING, ANNOTATED, SETTER, LINE_END, TAGGED, ITEM_BEGIN = _TABLE.patterns(
     "direct", "calling", "annotated", "setter", "line_end", "tagged", "item_begin"
 )
 # An escaped slash near the beginning of the value.
 ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/)*\Z")
 
+# Names of a UUID that makes a call idempotent, and of a token.
+CALL_IDS = frozenset((b"clienttoken", b"client_token", b"client-token", b"clientrequesttoken"))
 BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 +=".split())
 QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= ::".split())
 # Before a name: another string of a list; after a value: the next item.
@@ -36,6 +39,10 @@ LISTED_VALUE = re.compile(rb"[^\s\"'`\\]{1,80}\\{0,15}[\"'`][ \t]{0,4}[,\]]")
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
 NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
+# Between two strings of which one text is made.
+JOINED = re.compile(
+    rb"\\{0,15}[\"'](?:[ \t]|\\{1,15}t){0,4}(?:\+|\.|&)(?:\s|\\{1,15}[nrt]){0,40}+(?P<open>\\{0,15}[\"'])"
+)
 ITEM_BEGIN_LENGTH_MAX = 120
 ITEM_END = re.compile(rb"(?:\\{0,15}[\"'][\w\"'\\]{0,40})?[)\]]{0,3},(?:[\r\n]|\\{1,15}[nr])")
 ESCAPED = 0x5C
@@ -52,9 +59,15 @@ def name_before(found: re.Match[bytes], line: bytes, start: int) -> bytes:
     return name[1:] if before >= 0 and line[before] == ESCAPED else name
 
 
+def _demand_of_name(name: bytes, found: re.Match[bytes]) -> Demand:
+    if name == b"PASS" and not found["open"] and found["operator"] == b":":
+        return Demand.NONE  # a test that passed
+    return min(demand_of(name), Demand.TOKEN) if name.lower() in CALL_IDS else demand_of(name)
+
+
 def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     name = name_before(found, line, start)
-    demand = demand_of(name)
+    demand = _demand_of_name(name, found)
     if demand == Demand.NONE:
         return demand
     if demand in (Demand.WEAK, Demand.TOKEN) and found["more"]:
@@ -123,6 +136,17 @@ def _one_quote(quote: bytes) -> bytes:
     return quote[: len(quote) // 3]
 
 
+def _continued(line: bytes, value: Extent, quote: bytes) -> Iterator[tuple[int, int]]:
+    """The other strings that are joined with this one."""
+    end = value.end
+    while quote and value.quoted and (joined := JOINED.match(line, end)) is not None and joined["open"] == quote:
+        value = extent(line, joined.end(), quote)
+        if value.end - value.start < SECRET_LENGTH:
+            return
+        yield value.start, value.end
+        end = value.end
+
+
 def _is_item(line: bytes, value: Extent, quote: bytes) -> bool:
     """Whether the value has a line for itself that ends with a comma: an item of a list, which has no name."""
     start = value.start - len(quote)
@@ -147,10 +171,20 @@ def assigned_secret(line: bytes, start: int, quote: bytes, demand: Demand, to: i
         Placement.QUOTED if value.quoted else Placement.LINE if LINE_END.match(line, value.end) else Placement.BARE
     )
     if is_secret(unescaped(line[value.start : value.end]), demand, placement) and not _is_item(line, value, quote):
-        return ((value.start, value.end),), value.end
+        return ((value.start, value.end), *_continued(line, value, quote)), value.end
     # A long run without a blank is examined once, and not again for each name in it.
     is_long = not value.quoted and line[start] not in BRACKETS and value.end - value.start >= RUN_LENGTH_MIN
     return (), max(to, value.end) if is_long else to
+
+
+def told_secret(line: bytes, start: int, quote: bytes, demand: Demand, to: int) -> Extraction:
+    """The value at `start`, after this quote, that belongs to a name elsewhere; of a password anything is one."""
+    if demand == Demand.PASSWORD and not TAGGED.match(line, start):
+        value = extent(line, start, quote)
+        placement = Placement.QUOTED if value.quoted else Placement.BARE
+        if is_secret(unescaped(line[value.start : value.end])[:128], Demand.CERTAIN, placement):
+            return ((value.start, value.end),), max(to, value.end)
+    return assigned_secret(line, start, quote, demand, to)
 
 
 def assigned_after_gate(length: int, line: bytes, to: int) -> Extraction:

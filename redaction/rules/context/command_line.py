@@ -3,6 +3,7 @@
 import re
 
 from redaction.heuristics.names import Demand, demand_of
+from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import is_value
 from redaction.rules.context.extractors import extract_value
 from redaction.rules.context.table import table_of
@@ -17,6 +18,9 @@ _PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0
 _OPTION = re.compile(rb"--([A-Za-z0-9-]{2,60}[Tt]okens?)(?:[ \t=]|\\{0,15}[\"'`],?){1,6}\Z")
 _OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuation|next)-?")
 _OPTION_MAX = 100
+# Programs whose `-u` takes a user and a password; for others it is an account or a group.
+_CLIENT = re.compile(rb"(?:curl|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey)(?:\.exe)?[\s\"'][^\n|;]*\Z")
+_CLIENT_MAX = 240
 _extract_token = extract_value(_VALUE_BYTES, Demand.TOKEN)
 
 
@@ -36,7 +40,11 @@ def extract_user(line: bytes, _start: int, found: re.Match[bytes], to: int) -> E
     password = _PASSWORD.match(line, to, min(len(line), to + 300))
     if password is None:
         return (((start, to),), to) if is_value(line[start : to - found.start(1)], Demand.KEY) else ((), to)
-    return (((start, password.end()),), password.end()) if is_value(password[1], Demand.PASSWORD) else ((), to)
+    if not found[1] and b":" in password[1]:
+        return (), to  # the name of a style of zsh
+    demand = Demand.CERTAIN if _CLIENT.search(line, max(0, start - _CLIENT_MAX), start) else Demand.PASSWORD
+    is_one = is_value(password[1], demand, Placement.BARE)
+    return (((start, password.end()),), password.end()) if is_one else ((), to)
 
 
 def extract_piped(line: bytes, to: int) -> Extraction:
@@ -44,6 +52,6 @@ def extract_piped(line: bytes, to: int) -> Extraction:
     lowest = max(0, to - 480)
     echo = max(line.rfind(word, lowest, to) for word in (b"echo ", b"printf ", b"print "))
     found = _PIPED.match(line[echo:to]) if echo >= 0 else None
-    if found is None or not is_value(found[2], Demand.PASSWORD):
+    if found is None or not is_value(found[2], Demand.CERTAIN, Placement.BARE):
         return (), to
     return ((echo + found.start(2), echo + found.end(2)),), to

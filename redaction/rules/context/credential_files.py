@@ -6,8 +6,9 @@ Secret under `data` and `stringData`, and keys of kubeconfig.
 
 import re
 
-from redaction.heuristics.names import Demand
-from redaction.heuristics.secrecy import is_secret
+from redaction.heuristics.certain import is_weak
+from redaction.heuristics.names import Demand, demand_of
+from redaction.heuristics.secrecy import Placement, is_secret
 from redaction.heuristics.values import is_value, value_span
 from redaction.rules.checks import decoded_base64
 from redaction.rules.context.table import table_of
@@ -15,6 +16,9 @@ from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
 _NETRC_OWNER = re.compile(rb"(?:machine|default)(?:\s|\\{1,15}[nrt])")
+_ANONYMOUS = re.compile(rb"login(?:\s|\\{1,15}[nrt])+anonymous[\s\\]")
+# The host of samples in manuals, itself.
+_SAMPLE = re.compile(rb"example(?:\\{1,15}&)?\.(?:org|com|net)")
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
@@ -34,9 +38,12 @@ def decoded(encoded: bytes) -> str:
 
 def extract_netrc_password(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The password of a `machine` in .netrc."""
-    if not _NETRC_OWNER.search(line, max(0, start - 400), start):
+    owners = list(_NETRC_OWNER.finditer(line, max(0, start - 400), start))
+    if not owners or _ANONYMOUS.search(line, max(0, start - 60), start):
         return (), to
-    return ((found.span(),), found.end()) if is_value(found.group(), Demand.PASSWORD) else ((), to)
+    if _SAMPLE.match(line, owners[-1].end()) and is_weak(found.group().decode("utf-8", "replace")):
+        return (), to
+    return ((found.span(),), found.end()) if is_value(found.group(), Demand.CERTAIN, Placement.BARE) else ((), to)
 
 
 def extract_npm_auth(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
@@ -59,7 +66,9 @@ def extract_docker_auth(line: bytes, start: int, found: re.Match[bytes], to: int
 
 def extract_pgpass(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The last field of a line of .pgpass."""
-    secret = b"arn:" not in line[max(0, to - 160) : to] and is_value(found.group(), Demand.PASSWORD)
+    before = line[max(0, to - 160) : to]
+    demand = Demand.PASSWORD if b":*:" in before else Demand.CERTAIN
+    secret = b"arn:" not in before and is_value(found.group(), demand, Placement.BARE)
     return ((found.span(),) if secret else ()), found.end()
 
 
@@ -99,13 +108,14 @@ def _bounds(line: bytes, to: int) -> tuple[int, int]:
     return max(lowest, separator), after if after >= 0 else highest
 
 
-def _is_masked(value: bytes, *, encoded: bool) -> bool:
+def _is_masked(name: bytes, value: bytes, *, encoded: bool) -> bool:
+    demand = Demand.CERTAIN if demand_of(name) == Demand.PASSWORD else Demand.PASSWORD
     if not encoded:
-        return is_secret(unescaped(value), Demand.KEY)
+        return is_secret(unescaped(value), demand if demand == Demand.CERTAIN else Demand.KEY)
     if _DATA_VALUE.fullmatch(value) is None or len(value) < 6 or len(value) % 4:
         return False
     text = decoded(value)
-    return not text or is_secret(text.strip()[:512], Demand.PASSWORD) or "-----BEGIN" in text or len(text) > 64
+    return not text or is_secret(text.strip()[:512], demand) or "-----BEGIN" in text or len(text) > 64
 
 
 def extract_secret_data(line: bytes, _start: int, _found: re.Match[bytes], to: int) -> Extraction:
@@ -119,6 +129,6 @@ def extract_secret_data(line: bytes, _start: int, _found: re.Match[bytes], to: i
             if entry is None:
                 break
             at = entry.end()
-            if _is_masked(entry[2], encoded=data[1] == b"data"):
+            if _is_masked(entry[1], entry[2], encoded=data[1] == b"data"):
                 spans.append(entry.span(2))
     return spans, to

@@ -7,8 +7,9 @@ from types import ModuleType
 from typing import TypeAlias
 
 from redaction.heuristics.names import Demand, demand_of
+from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import is_value, value_span
-from redaction.rules.context.assignments import assigned_after_gate, assigned_secret
+from redaction.rules.context.assignments import QUOTE_CHARACTERS, assigned_after_gate, assigned_secret
 from redaction.rules.context.table import Row
 from redaction.rules.rule import Extract, Extraction
 
@@ -70,22 +71,27 @@ def extract_value(length: int, demand: Demand) -> Extract:
 
     def extract(line: bytes, to: int) -> Extraction:
         start = to - length
-        if _ESCAPE.search(line, max(0, start - 1), start + 1) or _ELSEWHERE.match(line, start):
+        if _ESCAPE.search(line, max(0, start - 1), start + 1):
+            return (), to
+        if demand != Demand.CERTAIN and _ELSEWHERE.match(line, start):
             return (), to
         start, end = value_span(line, start)
-        is_secret = is_value(line[start:end], demand) or (demand == Demand.TOKEN and UUID.fullmatch(line, start, end))
+        placement = Placement.QUOTED if line[start - 1] in QUOTE_CHARACTERS else Placement.BARE
+        is_secret = is_value(line[start:end], demand, placement if demand == Demand.CERTAIN else Placement.QUOTED) or (
+            demand == Demand.TOKEN and UUID.fullmatch(line, start, end)
+        )
         return (((start, end),), max(to, end)) if is_secret else ((), max(to, end))
 
     return extract
 
 
 def _decide_match(demand: Demand, padding: bytes) -> Decide:
-    """The match, if without padding it meets the demand."""
+    """The match or its one group, if without padding it meets the demand."""
 
     def decide(_line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
         if demand != Demand.NONE and not is_value(found.group().rstrip(padding), demand):
             return (), to
-        return (found.span(),), found.end()
+        return (found.span(found.re.groups and 1),), found.end()
 
     return decide
 
@@ -95,7 +101,8 @@ def _decide_parameter(demand: Demand) -> Decide:
 
     def decide(_line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
         text = found.group().rstrip(b" .")
-        return ((start, start + len(text)),) if is_value(text, demand) else (), max(found.end(), to)
+        placement = Placement.BARE if demand == Demand.CERTAIN else Placement.QUOTED
+        return ((start, start + len(text)),) if is_value(text, demand, placement) else (), max(found.end(), to)
 
     return decide
 

@@ -2,6 +2,7 @@
 
 import re
 
+from redaction.heuristics.certain import is_certain
 from redaction.heuristics.names import Demand
 from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import in_marker, is_value, value_span
@@ -50,14 +51,9 @@ def extract_basic(line: bytes, to: int) -> Extraction:
     if found is None:
         return (), to
     password = _basic_password(found.group())
-    if not password or password.lower() in _SAMPLE_PASSWORDS:
+    if password == "x-oauth-basic" or not is_certain(password, quoted=True):
         return (), to
     return (found.span(),), found.end()
-
-
-_SAMPLE_PASSWORDS = frozenset(
-    ("password", "passwd", "pass", "pwd", "secret", "token", "user", "username", "x-oauth-basic")
-)
 
 
 def extract_authorization(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
@@ -65,7 +61,7 @@ def extract_authorization(line: bytes, _start: int, found: re.Match[bytes], to: 
     if in_marker(line, to) or found["other"] is not None or _TYPE_NAME.search(line, max(0, to - 60), to):
         return (), to
     value = found["value"].rstrip(b".:")
-    if not is_value(value.rstrip(b"="), Demand.KEY, Placement.BARE):
+    if _OTHER_HEADER.fullmatch(value) or not is_value(value.rstrip(b"="), Demand.KEY, Placement.BARE):
         return (), found.end()
     return ((found.start("value"), found.start("value") + len(value)),), found.end()
 
@@ -96,6 +92,7 @@ def _is_other(line: bytes, header: re.Match[bytes], start: int) -> bool:
 
 _HEADER = re.compile(rb"(?<![\w-])(?P<name>[\w-]{3,80}+)[\"'`\\\s\])]{0,12}[:,=]\Z")
 _HEADER_MAX = 100
+_OTHER_HEADER = re.compile(rb"x(?:-[a-z0-9]+){2,6}")  # in a list of the names of headers
 _DIGEST_OF = re.compile(rb"(?i)(?:checksum|digest|hash|fingerprint|sha-?\d{0,3}|md5)(?:sum)? (?:of|for) [\w-]{0,80}\Z")
 _HARMLESS = re.compile(rb"(?i)(?:next|page|continuation|starting|public|idempotency|cache|lock)[-_](?:key|token)\Z")
 _HEADER_VALUE = re.compile(rb"[^\s\"'`\\;,<>(){}$]{8,4096}+(?![({\[]|\$[{(\w])")

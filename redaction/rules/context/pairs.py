@@ -8,7 +8,7 @@ import re
 
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.secrecy import is_joined_words, is_words_and_number
-from redaction.rules.context.assignments import ESCAPED, SECRET_LENGTH, assigned_secret, name_before
+from redaction.rules.context.assignments import ESCAPED, assigned_secret, name_before, told_secret
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 
@@ -19,17 +19,6 @@ STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter 
 
 # A placeholder before a host.
 HOST_NEXT = re.compile(rb"@[\w\[][^\s<\"'\\]{2,80}(?!<)(?:[\s\"'\\]|\Z)")
-ROWS_MAX = 32
-ROW_LENGTH_MAX = 2048
-
-_HEAD_OPENED = re.compile(rb"[:\[{] ?\\{0,15}\"")
-_HEAD_TAIL = re.compile(rb"[\w .\-/+:()#]{1,60}[\"'`\\ ]{0,17}\Z")
-_ROW_END = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
-_CELL_EDGE = b" \t\"'`\\"
-_QUOTE = re.compile(rb"\\{0,15}[\"']\Z")
-# A named argument, a call, a line that continues.
-_CODE_CELL = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
-_HEAD = re.compile(rb"[\w .\-/+:()#]{0,60}")
 _HYPHENATED_WORDS = re.compile(rb"[A-Za-z]{3,12}(?:-[A-Za-z]{3,12}){2,7}(?:-?\d{1,6}[!?_]?)(?![\w/-])")
 _WORDS_AND_NUMBER = re.compile(rb"[A-Za-z]{6,40}\d{2,6}[_!@#$%&*?~^+-]{0,2}(?![\w/-])")
 _JOINED_WORDS = re.compile(rb"[A-Za-z_.]{7,60}\d{3,6}(?![\w/-]|\.\w)")
@@ -42,7 +31,7 @@ _PASSPHRASE_FORMS = (
 
 def extract_from_block(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The first line of a YAML block, whose name is in the line above with a bar after it."""
-    return assigned_secret(line, start, b"", demand_of(name_before(found, line, start)), to)
+    return told_secret(line, start, b"", demand_of(name_before(found, line, start)), to)
 
 
 def extract_from_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
@@ -53,12 +42,13 @@ def extract_from_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -
     if demand == Demand.NONE and found["attributes"]:
         named = NAMED_TAG.search(found["attributes"])
         demand = demand_of(named["name"][::-1]) if named is not None else demand
-    return assigned_secret(line, start, b"", demand, to)
+        return assigned_secret(line, start, b"", demand, to)
+    return told_secret(line, start, b"", demand, to)
 
 
 def extract_beside(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """The value in a member after the one that holds the name."""
-    return assigned_secret(line, start, (found["open"] or b"")[::-1], demand_of(found["name"][::-1]), to)
+    return told_secret(line, start, (found["open"] or b"")[::-1], demand_of(found["name"][::-1]), to)
 
 
 def extract_before(line: bytes, to: int) -> Extraction:
@@ -123,39 +113,9 @@ def extract_said_passphrase(line: bytes, _start: int, begun: re.Match[bytes], to
 
 def extract_from_next_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
     """`<key>name</key>` and `<string>value</string>`, as in property lists and settings."""
-    return assigned_secret(line, start, b"", demand_of(found["name"] or found["attribute"]), to)
+    return told_secret(line, start, b"", demand_of(found["name"] or found["attribute"]), to)
 
 
-def extract_from_column(line: bytes, _start: int, header_end: re.Match[bytes], to: int) -> Extraction:
-    """The cells below the head of a column."""
-    lowest = max(0, to - 512)
-    start = max(lowest, line.rfind(b"\n", lowest, to) + 1, line.rfind(b"\\n", lowest, to - 2) + 2)
-    start = max((opened.end() for opened in _HEAD_OPENED.finditer(line, start, to)), default=start)
-    header = line[start : header_end.start("end")]
-    mark = max((b",", b";", b"|"), key=header.count)
-    heads = header.split(mark)
-    first = _HEAD_TAIL.search(heads[0])
-    if first is None or not all(_HEAD.fullmatch(head.strip(_CELL_EDGE)) for head in heads[1:]):
-        return (), to
-    if mark != b"|" and not all(head.strip(_CELL_EDGE) for head in heads):
-        return (), to  # arguments, or items of a list
-    demands = [demand_of(head.strip(_CELL_EDGE)) for head in (first.group(), *heads[1:])]
-    spans: list[tuple[int, int]] = []
-    at = header_end.end()
-    for _ in range(ROWS_MAX):
-        row = _ROW_END.search(line, at, min(len(line), at + ROW_LENGTH_MAX))
-        if row is None or line.count(mark, at, row.start()) != len(heads) - 1:
-            break
-        for cell, demand in zip(line[at : row.start()].split(mark), demands, strict=True):
-            inner = at + len(cell) - len(cell.lstrip(_CELL_EDGE))
-            if demand != Demand.NONE and len(cell) > SECRET_LENGTH and not _CODE_CELL.search(cell):
-                found, _ = assigned_secret(line, inner, _quote_of(line, inner), demand, to)
-                spans.extend((first, min(last, at + len(cell.rstrip(_CELL_EDGE)))) for first, last in found)
-            at += len(cell) + 1
-        at = row.end()
-    return [span for span in spans if span[0] < span[1]], max(to, at - 1)
-
-
-def _quote_of(line: bytes, start: int) -> bytes:
-    found = _QUOTE.search(line, max(0, start - 16), start)
-    return found.group() if found else b""
+def extract_inside(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
+    """The value of a member of an object, or of an element in an element, which has the name of a secret."""
+    return told_secret(line, start, found["open"] or b"", demand_of(found["name"] or found["element"]), to)

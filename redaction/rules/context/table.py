@@ -41,7 +41,8 @@ class Row(RuleRow, frozen=True, kw_only=True):
     """What is cut off at the end of a match before it is judged."""
     unless: str = ""
     """Names that match do not count."""
-    when: tuple[str, ...] = ()
+    when: tuple[str, ...] | None = None
+    """The triggers, if not those of the table; none if the gates are cheap enough for the first reading."""
     open_counts: bool = False
     """The gates are searched with open counts first."""
 
@@ -83,7 +84,7 @@ def table_of(module_file: str) -> Table:
             msgspec.structs.replace(
                 row,
                 gates=tuple(map(whole, row.gates)),
-                when=tuple(map(whole, row.when or when)),
+                when=tuple(map(whole, when if row.when is None else row.when)),
                 pattern=whole(row.pattern),
                 before=whole(row.before),
                 backwards=whole(row.backwards),

@@ -8,8 +8,7 @@ import pytest
 
 from exporter.core.agents.registry import AgentRegistry, EventOwner
 from exporter.core.events.envelope import Envelope, decode
-
-REAL = Path(__file__).parents[4] / "shared" / "real"
+from tests.shared import REAL
 
 
 def _with_agents() -> list[Any]:

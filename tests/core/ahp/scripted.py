@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 Json = dict[str, Any]
@@ -40,6 +41,7 @@ class ScriptedHost:
         self._replay: list[Json] = []
         self._subscribed: set[str] = set()
         self._clients: set[str] = set()
+        self._completed: list[str] = []
         self._count = 0
         self._loaded: dict[str, list[Json]] = {}
 
@@ -101,6 +103,7 @@ class ScriptedHost:
             return
         result = {"success": True, "content": [{"type": "text", "text": self._new("output")}]}
         call.update(copy.deepcopy(result), status="completed")
+        self._completed.append(call["toolCallId"])
         told = {"type": "chat/toolCallComplete", "toolCallId": call["toolCallId"], "result": result}
         self._tell({"turnId": self.active["id"], **told})
 
@@ -133,7 +136,12 @@ class ScriptedHost:
         turn, self.active = {**self.active, "state": states[how]}, None
         told = {"type": f"chat/{how}", "turnId": turn["id"]}
         if how == "error":
-            turn["error"] = told["error"] = {"errorType": "made-up", "message": self._new("error")}
+            error = {"errorType": "made-up", "message": self._new("error")}
+            if self.version in (1, "0.4.0"):
+                turn["error"] = told["error"] = error
+            else:
+                told["part"] = {"kind": "error", "error": error}
+                turn["responseParts"].append(copy.deepcopy(told["part"]))
         self.turns.append(turn)
         self._tell(told)
 
@@ -145,22 +153,32 @@ class ScriptedHost:
             self._tell({"type": "chat/truncated", **told})
 
     def restart(self) -> None:
-        """As a real host: ids are others, texts are cut elsewhere, numbers begin again, and nobody is known."""
+        """As a real host: ids are others, texts are cut elsewhere, numbers begin again, and nobody is known.
+
+        Calls that were made together come in the order in which they ended. What else hosts lose is in `histories`.
+        """
         self.end("turnCancelled")
         for turn in self.turns:
             turn["id"] = self._new("turn")
             parts: list[Json] = []
             for part in turn["responseParts"]:
-                if part["kind"] == "toolCall" or len(part["content"]) < 8:
+                if part["kind"] in ("toolCall", "error") or len(part["content"]) < 8:
                     parts.append({**part, "id": self._new("part")} if "id" in part else part)
                     continue
                 for content in (part["content"][:7], part["content"][7:]):
                     parts.append({**part, "id": self._new("part"), "content": content})
-            turn["responseParts"] = parts
+            turn["responseParts"] = self._by_end(parts)
         self.seq = 0
         self._replay.clear()
         self._clients.clear()
         self.drop()
+
+    def _by_end(self, parts: list[Json]) -> list[Json]:
+        ends = {call: number for number, call in enumerate(self._completed)}
+        found: list[Json] = []
+        for is_call, together in groupby(parts, key=lambda part: part["kind"] == "toolCall"):
+            found += sorted(together, key=lambda p: ends.get(p["toolCall"]["toolCallId"], len(ends)) if is_call else 0)
+        return found
 
     # What is said about it.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.core.ahp.watching import Watching, sessions_of
+from tests.shared import REAL
 
-CAPTURES = Path(__file__).resolve().parents[4] / "shared/real/ahp/captures"
+CAPTURES = REAL / "ahp/captures"
 PAIRED = ("badtool", "bash", "classic_hello_bash", "edit", "hello", "reason", "sub_fail", "sub_sync")
 pytestmark = pytest.mark.skipif(not CAPTURES.exists(), reason=f"THE CAPTURES ARE NOT HERE: {CAPTURES}")
 

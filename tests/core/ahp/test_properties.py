@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Protocol
 
 import pytest
@@ -247,6 +248,29 @@ def test_a_host_that_gives_the_same_page_for_ever_makes_a_gap() -> None:
     assert [gap["reason"] for gap in gaps(observed)] == ["the host gives the same turns again"]
     assert told(observed) == happened(host)[-2:]
     assert sum(asked.get("method") == "fetchTurns" for asked in observed.asked) == 1
+
+
+def test_a_turn_that_ends_while_the_history_is_asked_for_makes_no_gap() -> None:
+    """Recorded from 4.117.0: nothing was held, so that the newest turns are asked for, and the turn is one of them."""
+    host = ScriptedHost(1)
+    host.start()
+    observed = Watching({}, version=1)
+
+    def answer(method: str, params: Json) -> Json:
+        if method == "fetchTurns" and host.active is not None:
+            host.end()
+            for frame in host.told:
+                observed.observer.receive(json.dumps(frame), observed.now)
+            host.told.clear()
+            return {"result": {"turns": host.state()["turns"], "hasMore": False}}
+        return host.answer(method, params)
+
+    observed.answer = answer
+    observed.begin()
+
+    assert gaps(observed) == []
+    assert told(observed) == happened(host)
+    assert len(host.turns) == 1
 
 
 def test_a_cursor_that_leads_in_a_circle_makes_a_gap() -> None:

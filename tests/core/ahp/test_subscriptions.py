@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exporter.core.ahp.subscriptions import ACTIVE_SECONDS
-from tests.core.ahp.scripted import STEPS, ScriptedHost
+from tests.core.ahp.scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.ahp.watching import NOW, Watching
 
 Json = dict[str, Any]
@@ -192,6 +192,66 @@ def test_only_what_a_state_refers_to_is_read_and_only_so_much_of_it(part: Json, 
         assert (len(data["data"]), data["isTruncated"]) == ((5, False) if size == 5 else (0, True))
 
 
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"type": "chat/responsePart", "part": {"kind": "contentRef", "uri": "x:/1"}},
+        {"type": "chat/toolCallContentChanged", "toolCallId": "c", "content": [{"type": "resource", "uri": "x:/1"}]},
+        {
+            "type": "chat/toolCallComplete",
+            "toolCallId": "c",
+            "result": {"success": True, "content": [{"type": "resource", "uri": "x:/1"}]},
+        },
+        {
+            "type": "chat/turnsLoaded",
+            "turns": [{"id": "old", "responseParts": [{"kind": "contentRef", "uri": "x:/1"}], "state": "complete"}],
+        },
+    ],
+)
+def test_what_an_action_refers_to_is_read_once(action: Json) -> None:
+    host = ScriptedHost("0.9.0")
+    watching = Watching({}, version="0.9.0")
+    content = {"result": {"data": "y", "encoding": "utf-8"}}
+    watching.answer = lambda method, params: content if method == "resourceRead" else host.answer(method, params)
+    watching.begin()
+    host.start()
+    for _ in range(2):
+        host._tell({"turnId": "turn-1", **action})
+    while host.told:
+        watching.hear(host.told.pop(0))
+
+    assert [asked["params"]["uri"] for asked in watching.asked if asked["method"] == "resourceRead"] == ["x:/1"]
+
+
+def test_nothing_is_read_of_an_action_that_refers_to_nothing() -> None:
+    host = ScriptedHost("0.9.0")
+    watching = Watching({}, version="0.9.0")
+    watching.answer = host.answer
+    watching.begin()
+    host.start()
+    host._tell({"type": "chat/usage", "turnId": "turn-1", "content": [{"type": "resource", "uri": "x:/1"}]})
+    while host.told:
+        watching.hear(host.told.pop(0))
+
+    assert "resourceRead" not in {asked["method"] for asked in watching.asked}
+
+
+def test_a_session_that_another_source_has_is_not_given_twice_when_it_is_disposed_of() -> None:
+    """Although no turn ended, until which it is not known whose session it is."""
+    host = ScriptedHost("0.9.0")
+    watching = Watching({}, version="0.9.0")
+    watching.answer = host.answer
+    watching.pace = 0.0
+    watching.begin()
+    watching.elsewhere = {SESSION_NAME}
+    watching.hear({"jsonrpc": "2.0", "method": "root/sessionRemoved", "params": {"session": host.session}})
+    watching.now += 600
+    watching._pump()
+
+    assert watching.durable() == []
+    assert watching.observer.subscriptions.gone == []
+
+
 def test_a_sub_agent_of_a_sub_agent_is_told_of_before_what_it_does() -> None:
     root, outer, inner = "ahp-chat://default/r", "ahp-chat://subagent/o", "ahp-chat://subagent/i"
 
@@ -231,6 +291,44 @@ def test_a_sub_agent_of_a_sub_agent_is_told_of_before_what_it_does() -> None:
     for agent in (outer, inner):
         assert next(type for type, of in order if of == agent) == "subagent.started"
         assert order.count(("subagent.completed", agent)) == 1
+
+
+def test_a_sub_agent_has_the_name_that_a_call_of_an_older_page_gives_it() -> None:
+    root, child = "ahp-chat://default/r", "ahp-chat://subagent/o"
+    call = {"toolCallId": "c1", "toolName": "task", "status": "completed", "success": True}
+    parts = [{"kind": "toolCall", "toolCall": {**call, "_meta": {"subagentAgentName": "explore"}}}]
+    said = [{"kind": "markdown", "id": "m", "content": "done"}]
+    older, newer, own = (
+        {"id": id, "message": {"text": id}, "responseParts": these, "state": "complete"}
+        for id, these in (("t0", parts), ("t1", said), ("t2", said))
+    )
+    watching = Watching(
+        {
+            "ahp-session:/s": {"chats": [{"resource": root, "origin": {"kind": "user"}}], "defaultChat": root},
+            root: {"turns": [newer], "turnsNextCursor": "1"},
+            child: {"turns": [own]},
+        }
+    )
+    before = watching.answer
+
+    def told(channel: str, action: Json) -> Json:
+        watching.seq += 1
+        params = {"action": action, "serverSeq": watching.seq, "channel": channel}
+        return {"jsonrpc": "2.0", "method": "action", "params": params}
+
+    def answer(method: str, params: Json) -> Json:
+        if method == "fetchTurns":
+            action = told(root, {"type": "chat/turnsLoaded", "turns": [older]})
+            watching.observer.receive(json.dumps(action), watching.now)
+        return before(method, params)
+
+    watching.answer = answer
+    watching.begin()
+    added = {"resource": child, "title": "Out", "origin": {"kind": "tool", "chat": root, "toolCallId": "c1"}}
+    watching.hear(told("ahp-session:/s", {"type": "session/chatAdded", "summary": added}))
+
+    (started,) = [event["data"] for event in watching.durable() if event["type"] == "subagent.started"]
+    assert (started["agentName"], started["toolCallId"]) == ("explore", "c1")
 
 
 @pytest.mark.parametrize("code", [-32001, -32007, -32008])
@@ -311,3 +409,115 @@ def test_what_a_host_tells_of_itself_is_asked_for_where_it_is_wanted(is_wanted: 
 
     asked = {uri for uri in subscribed(watching) if not uri.startswith("ahp-session:")}
     assert asked == ({"ahp-otlp://logs/info"} if is_wanted else set())
+
+
+@pytest.mark.parametrize("version", [1, "0.9.0"])
+def test_a_turn_whose_end_was_not_heard_is_asked_for(version: str | int) -> None:
+    """Whether the host did not tell it or told it beside the snapshot: the turn does not stay open for ever."""
+    host = ScriptedHost(version)
+    watching = Watching({}, version=version)
+    watching.answer = host.answer
+    watching.begin()
+    for step in ("start", "write"):
+        STEPS[step](host)
+    while host.told:
+        watching.hear(host.told.pop(0))
+    STEPS["end"](host)
+    host.told.clear()
+    watching.pace = 0.0
+    for _ in range(12):
+        watching.now += 1
+        watching.observer.tick(watching.now)
+        watching._pump()
+
+    assert [event["type"] for event in watching.durable()][-1] == "assistant.turn_end"
+
+
+def test_a_sub_agent_that_begins_while_the_connection_is_made_again_is_told_once_and_no_gap() -> None:
+    """It is told in an action and in the session's state; the host refuses the first of two subscriptions at once.
+
+    The resource that a restarted host has instead is of Copilot's log, in which a running turn is not yet.
+    """
+    default, child = "ahp-chat://default/one", "ahp-chat://subagent/one/call-1"
+    session, restored = "ahp-session:/one", "ahp-chat://default/restored"
+    added = {"resource": child, "title": "Made up", "origin": {"kind": "tool", "chat": default, "toolCallId": "call-1"}}
+    meta = {"toolKind": "subagent", "subagentAgentName": "made-up"}
+    call = {"toolCallId": "call-1", "toolName": "task", "status": "running", "toolInput": "{}", "_meta": meta}
+    turn = {"message": {"text": "prompt"}, "responseParts": [{"kind": "toolCall", "toolCall": call}]}
+    before: dict[str, Json] = {
+        session: {"chats": [{"resource": default}], "defaultChat": default, "provider": "made-up"},
+        default: {"turns": []},
+    }
+    after: dict[str, Json] = {
+        session: {**before[session], "chats": [{"resource": default}, added]},
+        default: {"turns": [], "activeTurn": {**turn, "id": "turn-1"}},
+        child: {"activeTurn": {"id": "turn-2", "message": {"text": "for one"}, "responseParts": []}},
+        f"{session}/subagent/call-1": {"defaultChat": restored, "chats": []},
+        restored: {"turns": []},
+    }
+    watching = Watching(before, seq=5)
+    watching.begin()
+
+    def tell(channel: str, action: Json) -> Json:
+        watching.seq += 1
+        return {"method": "action", "params": {"channel": channel, "action": action, "serverSeq": watching.seq}}
+
+    def answer(method: str, params: Json) -> Json:
+        if method == "subscribe" and params["channel"] == session and watching.states is before:
+            watching.states = after
+            told = tell(session, {"type": "session/chatAdded", "summary": added})
+            watching.observer.receive(json.dumps(told), watching.now)
+        return watching._answer(method, params)
+
+    watching.answer = answer
+    watching.begin()
+    watching.hear(tell(child, {"type": "chat/turnComplete", "turnId": "turn-2"}))
+
+    assert restored not in subscribed(watching)
+    events = watching.durable()[1:]
+    assert [(event["type"], event.get("agentId")) for event in events] == [
+        *((type, None) for type in ("user.message", "assistant.turn_start", "tool.execution_start")),
+        *((type, child) for type in ("subagent.started", "user.message", "assistant.turn_start", "assistant.turn_end")),
+        ("subagent.completed", child),
+    ]
+    assert events[3]["data"]["agentName"] == "made-up"
+
+
+@pytest.mark.parametrize("stopped_by", ["a host that refuses", "each other"])
+def test_sub_agents_that_wait_for_what_does_not_come_are_read_all_the_same(stopped_by: str) -> None:
+    root, (first, second, third, fourth) = "ahp-chat://default/r", [f"ahp-chat://subagent/{name}" for name in "xzyw"]
+
+    def child(uri: str, parent: str, call: str) -> Json:
+        return {"resource": uri, "title": "made up", "origin": {"kind": "tool", "chat": parent, "toolCallId": call}}
+
+    def turn(name: str, call: str = "") -> Json:
+        made = {"toolCallId": call, "toolName": "task", "status": "completed", "success": True}
+        part = {"kind": "toolCall", "toolCall": {**made, "_meta": {"subagentAgentName": "explore"}}} if call else None
+        parts = [part or {"kind": "markdown", "id": f"m{name}", "content": "done"}]
+        return {"id": name, "message": {"text": "go"}, "responseParts": parts, "state": "complete"}
+
+    chats = [{"resource": root, "origin": {"kind": "user"}}, child(first, root, "1"), child(second, root, "2")]
+    chats += [child(third, first, "3"), child(fourth, second, "4")]  # of the first two no call is seen
+    turns = {root: turn("r"), first: turn("x", "3"), second: turn("z", "4"), third: turn("y"), fourth: turn("w")}
+    states: dict[str, Json] = {uri: {"turns": [each]} for uri, each in turns.items()}
+    watching = Watching({"ahp-session:/s": {"chats": chats, "defaultChat": root}, **states})
+    if stopped_by == "each other":
+        watching.begin()
+        watching.begin_anew()
+        watching.begin()
+    else:
+        before = watching.answer
+        watching.answer = lambda method, params: (
+            {"error": {"code": -32603, "message": "made up"}}
+            if method == "subscribe" and params.get("channel") == root
+            else before(method, params)
+        )
+        watching.begin()
+
+    for _ in range(8):
+        watching.observer.tick(watching.now)
+        watching.hear({"jsonrpc": "2.0", "method": "made/up", "params": {}})
+
+    [session] = watching.observer.subscriptions.sessions
+    unread = [uri for uri, chat in session.chats.items() if not chat.is_known]
+    assert unread == ([] if stopped_by == "each other" else [root])

@@ -7,12 +7,22 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from exporter.core.ahp.observer import HostObserver
 from exporter.core.ahp.session import Hooks
 from exporter.core.ahp.subscriptions import Subscriptions
 
 NOW = 1_795_000_000.0
 Json = dict[str, Any]
+
+
+def _text(frame: Json) -> str:
+    """Write a frame; half a character, which only a garbled one holds, is an escape."""
+    try:
+        return msgspec.json.encode(frame).decode()
+    except UnicodeEncodeError:
+        return json.dumps(frame)
 
 
 class Watching:
@@ -58,7 +68,7 @@ class Watching:
     def hear(self, frame: Json) -> None:
         """Let the host say something, and answer what is asked because of it."""
         self.seq = max(self.seq, frame.get("params", {}).get("serverSeq") or 0)
-        self.observer.receive(json.dumps(frame), self.now)
+        self.observer.receive(_text(frame), self.now)
         self._pump()
 
     def durable(self, session: str | None = None) -> list[Json]:
@@ -72,15 +82,19 @@ class Watching:
 
     def _pump(self) -> None:
         while self.observer.outgoing:
-            asked = json.loads(self.observer.outgoing.pop(0))
-            self.asked.append(asked)
-            if "method" in asked and "id" in asked:
-                answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked["params"])}
-                self.observer.receive(json.dumps(answer), self.now)
+            together = [msgspec.json.decode(frame) for frame in self.observer.outgoing]
+            self.observer.outgoing.clear()
+            self.asked += together
+            refused = self._overtaken(together)
+            for asked in together:
+                if "method" in asked and "id" in asked and asked["id"] not in refused:
+                    self._say(asked["id"], self.answer(asked["method"], asked["params"]))
+            for id, uri in refused.items():
+                self._say(id, {"error": {"code": -32001, "message": f"Resource not found: {uri}"}})
         self.now += self.pace
         for session, lines in self.observer.subscriptions.take(self.now):
             for line, is_ephemeral in lines:
-                event = json.loads(line)
+                event = msgspec.json.decode(line)
                 assert bool(event.get("ephemeral")) == is_ephemeral
                 self.order.append(event)
                 self.lines.setdefault(session, []).append(event)
@@ -88,6 +102,16 @@ class Watching:
                     assert (session, event["id"]) not in self._known
                     self._known.add((session, event["id"]))
         self.kept.update(self.observer.subscriptions.save())
+
+    def _say(self, id: int, answer: Json) -> None:
+        self.observer.receive(_text({"jsonrpc": "2.0", "id": id, **answer}), self.now)
+
+    def _overtaken(self, together: list[Json]) -> dict[int, str]:
+        """Return what VS Code's host 4.139.1 refuses: a subscription, when another one of its address came with it."""
+        asked = [each for each in together if each.get("method") == "subscribe"]
+        uris = {each["id"]: each["params"].get("channel") for each in asked}
+        last = {uri: id for id, uri in uris.items() if uri}
+        return {id: uri for id, uri in uris.items() if uri and last[uri] != id}
 
     def _answer(self, method: str, params: Json) -> Json:
         uri = params.get("channel") or params.get("resource") or ""

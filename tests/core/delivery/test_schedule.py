@@ -65,3 +65,16 @@ def test_a_session_that_always_asks_again_starves_nobody(sessions: int, rounds: 
         schedule.add(turn, live=True)
 
         assert max(waited.values()) < sessions
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_what_is_put_back_has_the_next_turn(live: bool) -> None:
+    schedule: Schedule[int] = Schedule()
+    for key in range(3):
+        schedule.add(key, live=live)
+    turn = schedule.next()
+    assert turn == 0
+
+    schedule.put_back(turn, live=live)
+
+    assert [schedule.next() for _ in range(4)] == [0, 1, 2, None]

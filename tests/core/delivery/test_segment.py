@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from exporter.core.delivery.position import START, Position
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder, Unsendable
+from exporter.core.events.envelope import ID_LENGTH_MAX
 from exporter.core.events.lines import LineSplitter, Oversized
 from exporter.core.events.redaction import Masked, Redacted, Refused
 from tests.core.made_events import event
@@ -263,21 +264,6 @@ def test_what_a_sink_has_is_passed_over_without_being_redacted() -> None:
     assert segment.end.offset == len(content)
 
 
-@pytest.mark.parametrize("options", [{}, {"skip": frozenset()}], ids=["clean loop", "one by one"])
-def test_a_broken_chain_of_parents_is_counted(options: dict[str, Any]) -> None:
-    chain = [("a", None), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "d"), ("f", None)]
-    content = b"".join(event(name, parent=parent) + b"\n" for name, parent in chain)
-
-    assert build(content, **options).chain_breaks == 2
-    assert build(content, last_id="z", **options).chain_breaks == 3
-
-
-def test_what_comes_behind_rubbish_breaks_no_chain() -> None:
-    content = event("a") + b"\nrubbish\n" + event("c", parent="b") + b"\n"
-
-    assert build(content).chain_breaks == 0
-
-
 def test_both_kinds_of_hash_can_be_asked_of_one_segment() -> None:
     segment = build(event("a") + b"\n" + event("b") + b"\n")
 
@@ -290,3 +276,66 @@ def test_both_kinds_of_hash_can_be_asked_of_one_segment() -> None:
 def test_an_empty_segment_stays_where_it_began() -> None:
     assert build(b"torn").end == START
     assert build(b"").hashes(for_digest=True) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"skip": frozenset()}], ids=["clean loop", "one by one"])
+def test_a_segment_may_be_filled_to_its_last_byte(options: dict[str, Any]) -> None:
+    one = len(event("0")) + 1
+    content = b"".join(event(str(number)) + b"\n" for number in range(3))
+
+    assert build(content, bytes_max=2 * one - 1, **options).ids == ["0", "1"]
+    assert build(content, bytes_max=2 * one - 2, **options).ids == ["0"]
+    assert build(content, bytes_max=2 * one, **options).size == 2 * one
+
+
+def test_a_line_with_several_events_fills_a_segment_exactly() -> None:
+    content = event("a") + b"\n" + event("b") + event("c") + b"\n" + event("d") + b"\n"
+
+    assert build(content, events_max=3).ids == ["a", "b", "c"]
+    assert build(content, events_max=2).ids == ["a"]
+
+
+@pytest.mark.parametrize("ephemeral", [False, True], ids=["rubbish", "shown"])
+def test_what_is_held_beside_the_events_ends_a_segment_at_its_limit(ephemeral: bool) -> None:
+    line = event("x", ephemeral=True) if ephemeral else b"rubbish"
+    content = (line + b"\n") * 5
+
+    def held(**limits: Any) -> int:
+        segment = build(content, keep_live=True, **limits)
+        return len(segment.live) + len(segment.unsendable)
+
+    assert held(events_max=3) == 3
+    assert held(bytes_max=2 * len(line)) == 2
+    assert held(bytes_max=2 * len(line) + 1) == 3
+
+
+def test_refused_events_are_left_out_of_ids_and_hashes_alike() -> None:
+    segment = build(b"".join(event(name) + b"\n" for name in "abc"))
+    hashes = segment.hashes(for_digest=True)
+
+    assert segment.without(frozenset(), for_digest=True) == (["a", "b", "c"], hashes)
+    assert segment.without(frozenset({0, 2}), for_digest=True) == (["b"], hashes[1:2])
+    assert segment.without(frozenset({1}), for_digest=False)[0] == ["a", "c"]
+
+
+def test_a_segment_tells_how_many_events_it_has_and_the_last() -> None:
+    segment = build(event("a") + b"\n" + event("b") + b"\n")
+
+    assert (segment.events, segment.last_id) == (2, "b")
+    assert (build(b"\n").events, build(b"\n").last_id) == (0, None)
+
+
+@pytest.mark.parametrize("identity", ["x" * 256, "x" * 257, ""])
+def test_an_event_with_an_unusable_id_is_quarantined(identity: str) -> None:
+    segment = build(event("a") + b"\n" + event(identity) + b"\n")
+
+    is_usable = 0 < len(identity) <= ID_LENGTH_MAX
+    assert segment.ids == (["a", identity] if is_usable else ["a"])
+    assert [one.reason for one in segment.unsendable] == ([] if is_usable else ["bad_id"])
+
+
+def test_a_piece_of_a_text_in_a_file_is_not_shown() -> None:
+    whole = event("a", ephemeral=True)
+    piece = event("b", kind="assistant.message_delta", ephemeral=True)
+
+    assert build(whole + b"\n" + piece + b"\n", keep_live=True).live == [whole]

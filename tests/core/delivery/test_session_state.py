@@ -487,3 +487,12 @@ def _changed(mark: Mark, **changes: object) -> Mark:
 
 TestSessionMachine = SessionMachine.TestCase
 TestSessionMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize("agreement", Agreement)
+def test_a_sink_is_in_doubt_as_long_as_it_must_be_asked_before_the_session_is_read(agreement: Agreement) -> None:
+    state = SessionState(None)
+
+    state.enter(Transition(agreement, Reading.UNPLACED, ()))
+
+    assert state.in_doubt is (state.due(sending=False) is Due.REGISTER)

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.events.envelope import ID_LENGTH_MAX, Envelope, Piece, Unreadable, decode, is_utf8, pieces, usable_id
+from exporter.core.events.envelope import (
+    ID_LENGTH_MAX,
+    Envelope,
+    Piece,
+    Unreadable,
+    decode,
+    is_utf8,
+    pieces,
+    read_object,
+    usable_id,
+)
 from tests.core.events.test_json_scanner import mutated_json
 from tests.core.made_events import event, is_strict_json
 from tests.core.timing import grows_with_size
@@ -133,6 +143,16 @@ def test_9_900_levels_of_depth_are_read() -> None:
 
 def test_what_is_deeper_than_anything_real_is_no_event() -> None:
     assert decode(event("deep", data="[" * 100_000 + "]" * 100_000)) == Unreadable("not_json")
+
+
+def test_of_an_object_that_nests_too_deep_the_outer_levels_are_read() -> None:
+    level: object = read_object(b'{"n":1,"x":' * 5_000 + b"{}" + b"}" * 5_000)
+    numbers = []
+    while isinstance(level, dict):
+        numbers.append(level["n"])
+        level = level["x"]
+
+    assert (numbers, level) == ([1, 1, 1, 1], None)
 
 
 def test_a_string_of_a_megabyte_is_read_on_both_paths() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from exporter.core.events import exempt_files
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from tests.core.made_events import event
 
@@ -109,3 +110,37 @@ def test_a_place_is_found_in_the_raw_line() -> None:
     span = span_at(line, "/data/x/1/arguments")
     assert span is not None
     assert line[slice(*span)] == b'{"a":"\\"}"}'
+
+
+def test_as_many_calls_as_may_be_open_are_remembered_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exempt_files, "_CALLS_MAX", 2)
+    files = ExemptFiles(["fixtures/**"])
+    for call in "121":
+        files.places(start(call, path="fixtures/a"))
+
+    assert [files.places(complete(call)) for call in "12"] == [("/data/result",)] * 2
+    files.places(start("3", path="fixtures/a"))
+    assert [files.places(complete(call)) for call in "213"] == [(), ("/data/result",), ("/data/result",)]
+
+
+@pytest.mark.parametrize(("length", "is_exempt"), [(4_096, True), (4_097, False)])
+def test_a_name_may_have_4096_characters(length: int, is_exempt: bool) -> None:
+    name = "fixtures/" + "a" * (length - len("fixtures/"))
+
+    assert bool(ExemptFiles(["fixtures/**"]).places(start("1", path=name))) is is_exempt
+
+
+@pytest.mark.parametrize(
+    "key", ["paths", "file", "files", "filename", "fileName", "file_name", "file_path", "filePath"]
+)
+def test_a_file_is_named_under_any_of_these_keys(key: str) -> None:
+    assert ExemptFiles(["fixtures/**"]).places(start("1", **{key: "fixtures/a"})) == ("/data/arguments",)
+    assert ExemptFiles(["fixtures/**"]).places(start("1", path="fixtures/a", **{key: ".env"})) == ()
+
+
+def test_only_the_end_of_an_exempt_call_is_exempt_by_its_id() -> None:
+    files = ExemptFiles(["fixtures/**"])
+    files.places(start("1", path="fixtures/a"))
+    progress = event("p", kind="tool.execution_progress", data='{"toolCallId":"1","result":{"content":"text"}}')
+
+    assert files.places(progress) == ()

@@ -115,3 +115,13 @@ def test_a_long_line_within_the_limit_survives_small_chunks() -> None:
     line = bytes(range(65, 91)) * 200_000
 
     assert feed_all(LineSplitter(0, len(line)), line + b"\n", 4096) == [line]
+
+
+def test_the_beginning_of_a_line_that_is_not_whole_can_be_looked_at() -> None:
+    splitter = LineSplitter(0, 4)
+    splitter.feed(b"one\nab")
+
+    assert (splitter.head(1), splitter.head(9)) == (b"a", b"ab")
+    splitter.feed(b"cdef")
+    assert splitter.head(9) == b"abcdef"
+    assert splitter.held == 6

@@ -46,6 +46,38 @@ def test_the_start_tells_place_model_and_time() -> None:
     assert summary.events == 2
 
 
+def test_what_a_fork_was_copied_is_not_its_own_use() -> None:
+    def used(at: str, agent: str | None = None) -> Envelope:
+        data = {"usage": {"inputTokens": 100, "cost": 1}}
+        return event("session.usage_record", data, at=f"2026-11-18T10:{at}.000Z", agent=agent)
+
+    fork = event("session.start", at="2026-11-18T10:30:00.000Z")
+    copied = [
+        used("10:00"),
+        event("user.message", {"content": "hi"}, at="2026-11-18T10:11:00.000Z"),
+        used("29:59", "a"),
+    ]
+
+    assert told(fork, *copied).tokens() == {}
+    assert told(fork, *copied, used("30:05")).tokens()["input"] == {"value": 100, "source": "usage_record"}
+    assert told(fork, *copied).title == "hi"
+
+
+def test_how_the_original_ended_is_not_how_its_fork_did_and_totals_of_both_are_not_the_forks() -> None:
+    at = {"at": "2026-11-18T10:10:00.000Z"}
+    fork = event("session.start", at="2026-11-18T10:30:00.000Z")
+    metrics = {"modelMetrics": {"m": {"usage": {"inputTokens": 500}}}}
+    copied = [
+        event("session.usage_record", {"usage": {"inputTokens": 500}}, **at),
+        event("session.shutdown", metrics, **at),
+    ]
+    own = event("session.shutdown", metrics, at="2026-11-18T10:40:00.000Z")
+
+    assert (told(fork, *copied).state, told(fork, *copied).tokens()) == ("idle", {})
+    assert (told(fork, *copied, own).state, told(fork, *copied, own).totals) == ("ended", {})
+    assert told(fork, own).totals == {"input": 500}
+
+
 @pytest.mark.parametrize(
     ("types", "state"),
     [
@@ -162,3 +194,97 @@ def test_a_time_that_was_taken_from_a_wrong_clock_before_does_not_stay() -> None
     summary.add(event("user.message", at="2026-11-18T09:59:00.000Z"), "2026-11-18T10:00:00.000Z")
 
     assert summary.last_activity == "2026-11-18T09:59:00.000Z"
+
+
+def test_every_kind_of_token_is_summed_under_its_name() -> None:
+    fields = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens")
+    used = {"usage": {field: number for number, field in enumerate(fields, 1)} | {"cost": 0.25}}
+
+    summary = told(*[event("session.usage_record", used)] * 2)
+
+    names = ("input", "output", "cache_read", "cache_write", "reasoning")
+    assert summary.tokens() == {
+        name: {"value": 2 * number, "source": "usage_record"} for number, name in enumerate(names, 1)
+    }
+    assert summary.cost() == {"value": 0.5, "source": "usage_record"}
+    assert told().cost() is None
+
+
+def test_a_session_is_told_with_all_that_is_known_of_it() -> None:
+    context = {"cwd": "/w", "branch": "b", "repository": "o/r"}
+    data = {"selectedModel": "m", "startTime": "2026-11-18T09:00:00Z", "context": context, "forkedFrom": "p"}
+    summary = told(event("session.start", data), event("user.message", {"content": "\n Do it\nnow"}))
+
+    assert summary.as_session("s", masked=3, host="h", last_event_id="e") == {
+        "id": "s",
+        "title": "Do it",
+        "state": "working",
+        "repository": "o/r",
+        "branch": "b",
+        "cwd": "/w",
+        "model": "m",
+        "parent": "p",
+        "started": "2026-11-18T09:00:00Z",
+        "last_activity": "2026-11-18T10:00:00.000Z",
+        "events": 2,
+        "tokens": {},
+        "cost": None,
+        "masked": 3,
+        "host": "h",
+        "last_event_id": "e",
+    }
+
+
+@pytest.mark.parametrize("family", ["permission", "user_input", "elicitation", "exit_plan_mode"])
+@pytest.mark.parametrize("agent", [None, "child"])
+def test_whatever_is_asked_of_the_user_is_waited_for(family: str, agent: str | None) -> None:
+    asked = event(f"{family}.requested", {"requestId": "q"}, agent=agent)
+
+    assert told(event("user.message"), asked).state == "needs_attention"
+    assert told(event("user.message"), asked, event(f"{family}.completed", {"requestId": "q"})).state == "working"
+    other = event(f"{family}.completed", {"requestId": "r"})
+    assert told(event("user.message"), asked, other, event("assistant.turn_end")).state == "needs_attention"
+
+
+@pytest.mark.parametrize(
+    ("value", "counted"), [(3, 3), (0, 0), (-1, 0), (True, 0), ("3", 0), (None, 0), (1e18, 0), (9.9e17, 9.9e17)]
+)
+def test_only_a_number_that_can_be_one_is_counted(value: object, counted: float) -> None:
+    summary = told(event("session.usage_record", {"usage": {"inputTokens": value}}))
+
+    assert summary.tokens()["input"]["value"] == counted
+
+
+@pytest.mark.parametrize(
+    ("type", "data", "model"),
+    [
+        ("session.model_change", {"newModel": "n"}, "n"),
+        ("session.resume", {"selectedModel": "n"}, "n"),
+        ("session.usage_record", {"usage": {"model": "n"}}, "m"),
+        ("session.model_change", {"newModel": ""}, "m"),
+    ],
+)
+def test_the_model_is_the_one_chosen_last(type: str, data: dict[str, Any], model: str) -> None:
+    assert told(event("session.start", {"selectedModel": "m"}), event(type, data)).model == model
+
+
+def test_without_a_choice_the_model_is_the_one_that_was_used() -> None:
+    used = event("session.usage_record", {"usage": {"model": "n"}})
+
+    assert told(used).model == "n"
+    assert told(event("session.usage_record", {"usage": {"model": "n"}}, agent="child")).model is None
+
+
+def test_texts_are_kept_as_far_as_they_are_shown() -> None:
+    data = {"context": {"cwd": "x" * 2000}, "startTime": "2" * 2000}
+    summary = told(event("session.start", data), event("session.title_changed", {"title": "t" * 500}))
+
+    assert (len(summary.cwd or ""), len(summary.started or ""), len(summary.title or "")) == (1024, 1024, 120)
+    assert summary.titled
+    assert not told(event("user.message", {"content": "c"})).titled
+
+
+def test_questions_are_counted_up_to_a_limit() -> None:
+    summary = told(*(event("permission.requested", {"requestId": str(number)}) for number in range(300)))
+
+    assert len(summary.waiting) == 256

@@ -3,7 +3,7 @@
 Also what follows from it: whose a session is, also once it is deleted, and who may restore it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,7 +44,7 @@ TABLE: Final[tuple[tuple[str, Any, int, int, int, int], ...]] = (
     ("POST /agents/sessions/{id}/events", {"events": [], "rewound": ["e1"]}, 200, 403, 200, 409),
     ("POST /agents/sessions/{id}/live", LIVE, 200, 403, 200, 409),
     ("GET /agents/sessions/{id}/commands", None, 200, 200, 200, 404),
-    ("POST /agents/exporters/{id}", {"version": "1"}, 200, 403, 200, 200),
+    ("POST /agents/exporters/{id}", {"version": "1"}, 200, 403, 200, 409),
     ("GET /api/v1/sessions", None, 200, 200, 403, 403),
     ("GET /api/v1/sessions/{id}", None, 200, 200, 403, 403),
     ("GET /api/v1/sessions/{id}/events", None, 200, 200, 403, 403),
@@ -108,7 +108,8 @@ class Team:
             return answer
 
     async def session(self, kind: str, id: str) -> None:
-        """Upload a session of one event."""
+        """Upload a session of one event, and report an exporter of the same id."""
+        assert (await self.ask(kind, f"POST /agents/exporters/{id}", {"version": "1"})).status_code == 200
         await self.ask(kind, "POST /agents/sessions", {"id": id})
         event = {**EVENT["events"][0], "id": "e1"}
         assert (await self.ask(kind, f"POST /agents/sessions/{id}/events", {"events": [event]})).status_code == 200
@@ -142,7 +143,9 @@ def test_the_table_has_every_route() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_every_route_with_every_kind_of_token(team: Team, kind: str) -> None:
+async def test_every_route_with_every_kind_of_token(
+    team: Team, kind: str, record_property: Callable[[str, object], None]
+) -> None:
     expected, found = [], []
     for number, (request, body, full, read, own, foreign) in enumerate(TABLE):
         for owner in ("upload", "other"):
@@ -156,6 +159,7 @@ async def test_every_route_with_every_kind_of_token(team: Team, kind: str) -> No
             meant = {"read": read, "upload": upload, "revoked": 401, "none": 401}.get(kind, full)
             expected.append((request, owner, meant))
 
+    record_property("answers of each kind of token", len(found))
     assert found == expected
 
 
@@ -177,6 +181,30 @@ async def test_what_an_administrator_registered_is_foreign_to_an_uploader(team: 
     await team.session(owner, "s")
 
     assert kind_of(await team.ask("upload", "POST /agents/sessions", {"id": "s"})) == (409, "session_of_another_token")
+
+
+async def test_an_exporter_belongs_to_the_token_that_reported_it_first(team: Team) -> None:
+    await team.session("upload", "x")
+    forged = {"version": "6.6.6", "owner": "other"}
+
+    foreign = await team.ask("other", "POST /agents/exporters/x", forged)
+    by_admin = await team.ask("admin", "POST /agents/exporters/x", forged)
+    again = await team.ask("upload", "POST /agents/exporters/x", {"version": "2"})
+    (shown,) = (await team.ask("admin", "GET /api/v1/exporters")).json()["exporters"]
+
+    assert kind_of(foreign) == (409, "exporter_of_another_token")
+    assert (by_admin.status_code, again.status_code) == (200, 200)
+    assert (shown["version"], shown["owner"], shown["token"]) == ("2", "upload", "upload")
+
+
+async def test_an_exporter_reported_before_they_had_owners_becomes_the_first_reporters(team: Team) -> None:
+    team.do(lambda database: write_jobs.report_exporter(database, "x", {}, NOW, tokens.OWNER))
+    team.do(lambda database: database.execute("UPDATE exporters SET report = '{}'"))
+
+    first = await team.ask("upload", "POST /agents/exporters/x", {})
+    second = await team.ask("other", "POST /agents/exporters/x", {})
+
+    assert (first.status_code, second.status_code) == (200, 409)
 
 
 async def test_an_administrator_who_uploads_to_a_session_takes_it_from_nobody(team: Team) -> None:

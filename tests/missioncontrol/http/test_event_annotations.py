@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,10 +10,10 @@ import pytest
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.wiring.event_views import project
 from tests.missioncontrol.conftest import Opener
+from tests.shared import REAL
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]
-REAL = Path(__file__).parents[4] / "shared" / "real"
 EVENTS = "/api/v1/sessions/s/events"
 
 

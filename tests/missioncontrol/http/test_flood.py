@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from exporter.core.events.json_scanner import TooManyError
 from exporter.missioncontrol.ingest.batch import REWOUND_MAX, read_elements
 from tests.missioncontrol.http.test_request_intake import memory_mb
-from tests.missioncontrol.test_kill import SERVE
+from tests.missioncontrol.serving import SERVE
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 MIB = 1 << 20

@@ -15,7 +15,7 @@ import zstandard
 from exporter.missioncontrol.http.request_intake import RequestLimits
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from tests.missioncontrol.http.test_request_body import bomb_gzip, bomb_zstd
-from tests.missioncontrol.test_kill import SERVE
+from tests.missioncontrol.serving import SERVE
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx
@@ -59,7 +59,7 @@ async def test_a_taken_port_is_replaced_by_the_next_free_one(app: Starlette) -> 
 async def test_a_taken_port_that_was_asked_for_is_an_error_with_a_hint(app: Starlette) -> None:
     first = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
 
-    with pytest.raises(ExporterError, match=f"Port {first.port} .* is taken") as raised:
+    with pytest.raises(ExporterError, match=f"Port {first.port} .* is in use") as raised:
         await serve_http(app, "127.0.0.1", first.port, explicit_port=True)
 
     assert raised.value.hint
@@ -180,7 +180,9 @@ async def test_another_user_who_closes_at_once_is_not_taken_for_root(app: Starle
 @on_linux
 @as_root
 @pytest.mark.alone
-async def test_many_connections_of_another_user_slow_nobody_down(app: Starlette) -> None:
+async def test_many_connections_of_another_user_slow_nobody_down(
+    app: Starlette, record_property: Callable[[str, object], None]
+) -> None:
     server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
     script = (
         "import os, socket, sys, time; os.setuid(65534); kept = []\n"
@@ -198,10 +200,13 @@ async def test_many_connections_of_another_user_slow_nobody_down(app: Starlette)
             await asyncio.sleep(0.02)
     await server.stop()
 
+    record_property("slowest answer, seconds", round(worst_seconds, 2))
     assert worst_seconds < 1.0
 
 
-async def test_bad_requests_are_logged_once_a_minute_and_kind(app: Starlette, caplog: pytest.LogCaptureFixture) -> None:
+async def test_bad_requests_are_logged_once_a_minute_and_kind(
+    app: Starlette, caplog: pytest.LogCaptureFixture, record_property: Callable[[str, object], None]
+) -> None:
     caplog.set_level(logging.WARNING, "uvicorn.error")
     server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
     upgrade = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
@@ -214,6 +219,7 @@ async def test_bad_requests_are_logged_once_a_minute_and_kind(app: Starlette, ca
     await server.stop()
 
     said = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
+    record_property("lines for 40 requests", len(said))
     assert "Invalid HTTP request received." in said
     assert "Unsupported upgrade request." in said
     assert len(said) == len(set(said))

@@ -16,9 +16,9 @@ from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store.agent_tree import tree
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from tests.shared import REAL
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-REAL = Path(__file__).parents[4] / "shared" / "real"
 NOW = "2026-11-18T10:00:00.000Z"
 Paths = list[tuple[str, tuple[str, ...]]]
 

@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from contextlib import closing
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -116,6 +117,21 @@ class File(RuleBasedStateMachine):
 
 TestFile = File.TestCase
 TestFile.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+def test_two_lines_that_the_file_holds_in_another_order_than_that_of_parents_stay_so(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "store.db")) as store:
+        store.do(lambda database: write_jobs.register(database, "s", "s", NOW))
+        for lines in (["a<", "b<a"], ["c<d", "d<b", "e<c"], ["f<e"]):
+            told: list[dict[str, object]] = [
+                {"type": "x", "data": {}, "id": line[0], "parentId": line[2:] or None, "timestamp": NOW}
+                for line in lines
+            ]
+            batch = sort_out(read_elements(json.dumps({"events": told}).encode()), event_bytes_max=1 << 20)
+            store.do(lambda database: write_jobs.store_batch(database, "s", batch, NOW))  # noqa: B023
+
+        held = store.do(lambda database: queries.upload_state(database, "s", with_items=True))
+        assert "".join(id for id, _ in held.items or ()) == "abcdef"
 
 
 def items(text: str) -> list[Item]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,10 +9,10 @@ import pytest
 
 from exporter.core.events.redaction import Redacted
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from tests.shared import REAL
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., bytes]
-REAL = Path(__file__).parents[4] / "shared" / "real"
 
 
 async def post(client: httpx.AsyncClient, body: bytes, session: str = "s") -> None:
@@ -96,6 +95,23 @@ async def test_what_is_rewound_leaves_the_feed_and_a_session_that_goes_on_waits_
     assert [status for *_, status in await feed(client, type="wait")] == ["dropped", "dropped"]
     await client.delete("/api/v1/sessions/s")
     assert await feed(client) == []
+
+
+async def test_the_failure_of_a_sub_agent_is_one_entry(
+    client: httpx.AsyncClient, make_event: Make, make_body: Make
+) -> None:
+    def of_agent(id: str, type: str, **data: str) -> bytes:
+        return bytes(make_event(id, type, data={"toolCallId": "c", **data}, agentId="agent"))
+
+    before = of_agent("b", "session.error", errorType="network", message="Tried again")
+    error = of_agent("e", "session.error", errorType="query", message="Execution failed: 400 mock failure")
+    failed = of_agent("f", "subagent.failed", agentName="task", error="400 mock failure")
+    start = of_agent("s", "subagent.started", agentName="task")
+
+    await post(client, make_body(start, before, error))
+    await post(client, make_body(failed))
+
+    assert sorted(await feed(client)) == [("b", "error", "network", "failed"), ("f", "error", "task", "failed")]
 
 
 @pytest.mark.parametrize("data", [[], "x", {"kind": 7, "content": {}}, {"kind": {"type": {}, "exitCode": "x"}}, None])

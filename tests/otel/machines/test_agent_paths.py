@@ -13,9 +13,9 @@ from otel.event import read
 from otel.machines.logs import record
 from otel.machines.traces.machine import Traces
 from otel.model import Span
+from tests.shared import REAL
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-REAL = Path(__file__).parents[4] / "shared" / "real"
 LOGS = [
     log
     for log in sorted([*REAL.glob("**/events.jsonl"), *FIXTURES.glob("**/events.jsonl")])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -189,3 +190,10 @@ def test_tls_trusts_the_given_authority_and_shows_the_certificate(certificates: 
             send(receiver, **trust, timeout_seconds=1)
         with pytest.raises(NoAnswer):
             send(receiver, certificate_file=str(certificates.other), **shown, timeout_seconds=1)
+
+
+def test_a_directory_of_hashed_names_is_trusted(certificates: Certificates, tmp_path: Path) -> None:
+    (tmp_path / "5ed36f99.0").symlink_to(certificates.authority)
+
+    with Receiver(certificate=certificates.server, key=certificates.server_key, with_grpc=True) as receiver:
+        assert send(receiver, roots=str(tmp_path)) == Answer(200)

@@ -1,6 +1,7 @@
 """What is sent over HTTP, and what every kind of answer becomes."""
 
 import gzip
+import os
 import subprocess
 import sys
 import threading
@@ -333,6 +334,17 @@ def test_tls_trusts_the_given_authority_and_no_other(certificates: Certificates)
             tls(receiver, certificates, certificate_file=str(certificates.other))
         with pytest.raises(NoAnswer, match="CERTIFICATE_VERIFY_FAILED"):
             tls(receiver, certificates, certificate_file=None)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("setting", ["certificate_file", "client_certificate_file", "client_key_file"])
+def test_a_pipe_in_place_of_a_certificate_is_refused_at_once(tmp_path: Path, setting: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    given: dict[str, Any] = {setting: str(tmp_path / "pipe")}
+    endpoint = Endpoint("https://127.0.0.1:1", **given)
+
+    with pytest.raises(EndpointError, match=f"{setting} cannot be read: it is not a regular file"):
+        endpoint.ssl_context()
 
 
 def test_a_client_certificate_is_shown(certificates: Certificates) -> None:

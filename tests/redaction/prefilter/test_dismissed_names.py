@@ -15,7 +15,7 @@ from redaction.rules.rule import AROUND, Family
 from redaction.rules.rule_set import all_rules
 from tests.shared import CACHE
 
-RULES, _ = all_rules((), (), drop_opaque=False)
+RULES = all_rules((), (), drop_opaque=False).rules
 WAITING = [rule for rule in RULES if rule.when and rule.reach == AROUND]
 PROSE = ("Never print the password", "keep it beside the api_key.", 'os.environ["DB_PASSWORD"]', "a client secret")
 
@@ -27,6 +27,9 @@ PROSE = ("Never print the password", "keep it beside the api_key.", 'os.environ[
         (rb"the token\nAnd then", rb"token\n", True),
         (rb"- name: DB_PASSWORD\n  value: abc", b"PASSWORD\\", False),
         (rb"- name: DB_PASSWORD\n  default: abc", b"PASSWORD\\", False),
+        (rb"host,db_password\nalpha,abc", b"password\\", False),
+        (rb"host,db_password\r\nalpha,abc", b"password\\", False),
+        (rb"the password\r\nAnd then", b"password\\", True),
         (rb"the password\tabc", b"password\\", False),
         (rb"the password\\nabc", b"password\\", False),
         (rb"the token\\nabc", rb"token\\n", False),

@@ -11,7 +11,7 @@ from redaction.rules.examples import expanded
 from redaction.rules.rule import AROUND, OPENED_REACH, Family, Rule, with_open_counts
 from redaction.rules.rule_set import all_rules
 
-RULES, _ = all_rules((), (), drop_opaque=False)
+RULES = all_rules((), (), drop_opaque=False).rules
 WAITING = [rule for rule in RULES if rule.when]
 
 

@@ -88,6 +88,7 @@ def test_example_is_found_and_counter_example_is_not(name: str) -> None:
 
     for seed in "abc":
         assert found_by(row, expanded(row.example, seed)), expanded(row.example, seed)
+        assert found_by(row, expanded(row.example, seed) + GOES_ON), "only at the end, where it may be cut off"
         assert not found_by(row, expanded(row.counter, seed) + GOES_ON), expanded(row.counter, seed)
 
 

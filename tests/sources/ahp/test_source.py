@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import random
+import shutil
 import ssl
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -136,6 +137,38 @@ def test_a_source_that_is_started_again_goes_on_where_it_was(tmp_path: Path) -> 
     asyncio.run(run())
     (mark,) = (tmp_path / "marks").glob(f"*/{SESSION_NAME}.json")
     assert stat.S_IMODE(mark.stat().st_mode) == 0o600
+
+
+def test_a_kill_after_a_turn_does_not_take_the_next_turn_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host loses the turn and is asked the same again: only the stored state says that this is another turn."""
+    monkeypatch.setattr("exporter.sources.ahp.source.SAVE_SECONDS", 3600.0)
+
+    async def run() -> None:
+        store, host = Store(), ScriptedHost("0.9.0")
+        marks, killed = tmp_path / "marks", tmp_path / "killed"
+        async with serving(host) as server:
+            async with observing(server, store, tmp_path):
+                await wait_for(lambda: server.connections and host._subscribed, "a subscription")
+                for _ in range(2):
+                    server.do("start", "write", "end")
+                await wait_for(lambda: len(told(store)) == 2 and told(store) == happened(host), "two turns")
+                lost = host.turns.pop()
+                host.restart()
+                server.drop()
+                await wait_for(lambda: gaps(store), "the gap")
+                shutil.copytree(marks, killed)  # what a process that is killed here leaves
+            shutil.rmtree(marks)
+            killed.rename(marks)
+            host.turns.append(lost)
+            host.restart()
+            async with observing(server, store, tmp_path):
+                await wait_for(lambda: len(told(store)) == 3, "the turn with the same prompt")
+
+        assert told(store)[2] == told(store)[1] == happened(host)[1]
+
+    asyncio.run(run())
 
 
 def test_a_wrong_token_is_told_of_and_a_new_one_picked_up(tmp_path: Path) -> None:

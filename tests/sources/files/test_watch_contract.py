@@ -314,6 +314,7 @@ def test_names_that_are_not_utf8_or_ascii_survive(make: Make, tmp_path: Path) ->
     asyncio.run(scenario())
 
 
+@pytest.mark.alone
 def test_two_hundred_directories_are_watched(make: Make, tmp_path: Path) -> None:
     async def scenario() -> None:
         watcher = make(str(tmp_path), None)

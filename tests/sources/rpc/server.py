@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence, Set
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -42,11 +42,29 @@ class MadeUpServer:
         self.page_max = 1000
         self._writers: list[asyncio.StreamWriter] = []
         self._changed = asyncio.Condition()
+        self._forgotten = 0  # cursors up to this number are of before the last compaction
         self._snapshots: dict[str, list[dict[str, Any]]] = {}
 
     async def add(self, *events: dict[str, Any]) -> None:
         async with self._changed:
             self.history += events
+            self._changed.notify_all()
+
+    async def rewind(self, count: int, *events: dict[str, Any]) -> None:
+        """Keep so many events, in the file as well, tell it as the real server does, and go on with others."""
+        told = {"type": "session.snapshot_rewind", "data": {}, "id": f"rewind-{count}", "ephemeral": True}
+        async with self._changed:
+            self.file = [*self.history[:count], *events]
+            self.history = [*self.history[:count], {**told, "timestamp": "t", "parentId": None}, *events]
+            self._changed.notify_all()
+
+    async def compact(self, *events: dict[str, Any]) -> None:
+        """Add events, the last of which is a compaction: as at the real server, the file alone keeps every start."""
+        async with self._changed:
+            self.file = [*self.file, *(one for one in events if not one.get("ephemeral"))]
+            self._forgotten += len(self.history) + len(events)
+            kept = (one for one in (*self.history, *events[:-1]) if not one.get("ephemeral"))
+            self.history = [*(one for one in kept if one["type"] != "tool.execution_start"), events[-1]]
             self._changed.notify_all()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -108,22 +126,15 @@ class MadeUpServer:
 
     def _cursor(self, count: int) -> str:
         durable = [one["id"] for one in self.history[:count] if not one.get("ephemeral")]
-        return f"{durable[-1] if durable else ''}|{count}"
+        return f"{durable[-1] if durable else ''}|{self._forgotten + count}"
 
     async def _read(self, params: dict[str, Any]) -> Any:
-        start, status = 0, "ok"
-        if "cursor" in params:
-            id, _, count = params["cursor"].partition("|")
-            places = [n for n, one in enumerate(self.history) if one["id"] == id]
-            if places or not id:
-                start = int(count) if count else places[0] + 1
-            else:
-                status = "expired"
         async with self._changed:
-            if start >= len(self.history) and params.get("waitMs"):
+            if self._start(params)[0] >= len(self.history) and params.get("waitMs"):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(params["waitMs"] / 1000):
                         await self._changed.wait()
+        start, status = self._start(params)
         end = min(len(self.history), start + min(params["max"], self.page_max))
         events = [
             one
@@ -137,6 +148,17 @@ class MadeUpServer:
             "hasMore": end < len(self.history),
             "cursorStatus": status,
         }
+
+    def _start(self, params: dict[str, Any]) -> tuple[int, str]:
+        """Where a cursor points to, and what is said of it."""
+        if "cursor" not in params:
+            return 0, "ok"
+        id, _, count = params["cursor"].partition("|")
+        place = next((n for n, one in enumerate(self.history, 1) if one["id"] == id), 0)
+        if place or not id:
+            number = int(count or 0) - self._forgotten
+            return (number if number > 0 else place), "ok"
+        return 0, "expired"
 
     def _persisted(self, params: dict[str, Any]) -> Any:
         if not self.file:
@@ -158,6 +180,8 @@ class Taker:
         self.ephemeral: list[str] = []
         self.lines: list[bytes] = []
         self.gone: list[str] = []
+        self.rewound: list[str] = []
+        self.rewinds = False
         self.want = Want.ALL
         self.fails = False
 
@@ -168,7 +192,15 @@ class Taker:
             lambda _, id: id in self.durable,
             lambda *_: self.want,
             self.gone.append,
+            history=self.rewind,
         )
+
+    def rewind(self, session: str, history: Set[str]) -> None:
+        assert session == SESSION
+        if not self.rewinds:
+            return
+        self.rewound += [id for id in self.durable if id not in history]
+        self.durable = [id for id in self.durable if id in history]
 
     async def take(self, session: str, events: Sequence[SourceEvent]) -> bool:
         assert session == SESSION

@@ -18,7 +18,9 @@ from exporter.sources.remote import Callbacks, SourceEvent, Want
 from exporter.sources.rpc.source import RpcSource
 from tests.sources.rpc.server import SESSION, MadeUpServer, event, until
 
-STEPS = st.lists(st.sampled_from(["event", "event", "live", "hang up", "crash", "torn", "unload", "load"]), max_size=30)
+STEPS = st.lists(
+    st.sampled_from(["event", "event", "live", "compaction", "hang up", "crash", "torn", "unload", "load"]), max_size=30
+)
 
 
 class Exporter:
@@ -60,12 +62,16 @@ async def scenario(root: Path, steps: list[str], *, push: bool) -> None:
     port = listening.sockets[0].getsockname()[1]
     exporter = Exporter(root, port, push=push)
     for n, step in enumerate([*steps, "load", "event"]):
-        if step in ("event", "live"):
-            made = event(n, ephemeral=step == "live")
-            server.file = [*server.file, *([] if step == "live" else [made])]
-            await server.add(made)
-            if push and server.loaded:
-                server.send({"method": "session.event", "params": {"sessionId": SESSION, "event": made}})
+        if step in ("event", "live", "compaction"):
+            made = [event(n, ephemeral=step == "live")]
+            if step == "compaction":
+                made = [event(n, type="tool.execution_start"), event(1000 + n, type="session.compaction_complete")]
+                await server.compact(*made)
+            else:
+                server.file = [*server.file, *([] if step == "live" else made)]
+                await server.add(*made)
+            for one in made if push and server.loaded else ():
+                server.send({"method": "session.event", "params": {"sessionId": SESSION, "event": one}})
         elif step in ("load", "unload"):
             server.loaded = step == "load"
             server.hang_up()

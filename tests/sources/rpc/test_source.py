@@ -36,6 +36,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "AGAIN_SECONDS", 0.01)
 
 
+COMPACTION = "session.compaction_complete"
+
+
 def ids(*numbers: int) -> list[str]:
     return [f"e{n}" for n in numbers]
 
@@ -142,6 +145,128 @@ def test_a_session_that_is_not_loaded_is_read_from_its_file_and_not_loaded() -> 
             server.send({"method": "session.lifecycle", "params": {"type": "session.updated", "sessionId": SESSION}})
             await until(lambda: "e2500" in taker.durable)
             assert len(taker.durable) == 2501
+
+    play(scenario)
+
+
+def test_what_only_the_file_tells_stays_when_the_session_is_loaded_again() -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        server.loaded, taker.rewinds = False, True
+        server.file = [event(1), event(2), event(3, type="session.usage_record")]
+        async with observed(server, taker) as source:
+            await until(lambda: source.sessions.get(SESSION) is State.COLD)
+            assert taker.durable == ids(1, 2, 3)
+            # What the server adds is written to the file a little later.
+            server.loaded, server.history = True, [event(1), event(2), event(4, type="session.resume")]
+            server.send({"method": "session.lifecycle", "params": {"type": "session.updated", "sessionId": SESSION}})
+            await until(lambda: "e4" in taker.durable)
+
+            assert (taker.durable, taker.rewound) == (ids(1, 2, 3, 4), [])
+
+    play(scenario)
+
+
+def compacted(first: int) -> list[dict[str, Any]]:
+    """A turn with a tool call that ends in a compaction: five events."""
+    types = ("user.message", "tool.execution_start", "tool.execution_complete", "assistant.turn_end")
+    return [*(event(first + n, type=type) for n, type in enumerate(types)), event(first + 4, type=COMPACTION)]
+
+
+@pytest.mark.parametrize("page_max", [1000, 2], ids=["one page", "pages of two"])
+def test_starts_that_a_compaction_took_out_of_the_log_come_from_the_file(page_max: int) -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        server.page_max, taker.rewinds = page_max, True
+        server.history = server.file = [event(1), event(2)]
+        async with observed(server, taker) as source:
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
+            await server.compact(*compacted(3))  # between two questions of ours
+            await until(lambda: "e7" in taker.durable)
+            server.hang_up()
+            await server.compact(*compacted(8), *compacted(13))  # while nobody asks
+            await server.add(event(18), event(19, ephemeral=True))
+            await until(lambda: "e18" in taker.durable)
+            await server.add(event(20, ephemeral=True))
+            await until(lambda: "e20" in taker.ephemeral)
+
+            assert taker.durable == ids(*range(1, 19))
+            assert taker.rewound == []
+
+    play(scenario)
+
+
+def test_a_system_message_behind_a_compaction_is_no_repetition_of_one_before_it() -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        first, second, third, fourth = (event(n, type="system.message", content="one") for n in (1, 3, 4, 9))
+        server.history, server.file = [first, event(2), second], [first, event(2)]
+        async with observed(server, taker) as source:
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
+            await server.compact(third, event(5, type="tool.execution_start"), event(6), event(7, type=COMPACTION))
+            server.file.remove(third)
+            await until(lambda: "e7" in taker.durable)
+            server.hang_up()
+            await until(lambda: source.connections == 2 and source.sessions.get(SESSION) is State.LIVE)
+            await server.add(event(8, type="system.message", content="one"), fourth)
+            await until(lambda: source.counts.repeats == 2)
+
+            assert taker.durable == ids(1, 2, 5, 6, 7, 8)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("is_written", [True, False], ids=["a little later", "never"])
+def test_a_file_that_ends_before_the_compaction_is_waited_for_and_not_for_long(is_written: bool) -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        server.history = server.file = [event(1), event(2)]
+        reads: list[int] = []
+
+        def persisted(params: dict[str, Any]) -> Any:
+            reads.append(len(taker.durable))
+            is_late = "e7" not in taker.durable and (not is_written or reads.count(2) == 1)
+            server.file = server.file if "cursor" in params else whole[:5] if is_late else whole
+            return server._persisted(params)
+
+        async with observed(server, taker) as source:
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
+            await server.compact(*compacted(3))
+            whole = list(server.file)
+            server.hooks["sessions.readPersistedEvents"] = persisted
+            await until(lambda: "e7" in taker.durable)
+
+            assert taker.durable == (ids(*range(1, 8)) if is_written else ids(1, 2, 3, 5, 6, 7))
+
+    play(scenario)
+
+
+def test_a_loaded_session_that_tells_nothing_yet_takes_nothing_out() -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        taker.rewinds, taker.durable = True, ids(1, 2, 3)
+        server.file = [event(n) for n in (1, 2, 3)]
+        async with observed(server, taker) as source:
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
+
+            assert (taker.durable, taker.rewound) == (ids(1, 2, 3), [])
+
+    play(scenario)
+
+
+def test_a_history_that_is_rewound_while_it_is_read_is_read_again() -> None:
+    async def scenario(server: MadeUpServer, taker: Taker) -> None:
+        server.page_max, taker.rewinds, pending = 2, True, [True]
+        server.history = server.file = [event(n) for n in range(1, 7)]
+        taker.durable = ids(*range(1, 7), 99)  # 99 was rewound away while nobody looked
+
+        async def read(params: dict[str, Any]) -> Any:
+            if params.get("cursor") == "e4|4" and "types" not in params and pending:
+                pending.pop()
+                await server.rewind(2, event(7), event(8))
+            return await server._read(params)
+
+        server.hooks["session.eventLog.read"] = read
+        async with observed(server, taker) as source:
+            await until(lambda: source.sessions.get(SESSION) is State.LIVE)
+
+            assert pending == []
+            assert taker.durable == ids(1, 2, 7, 8)
 
     play(scenario)
 

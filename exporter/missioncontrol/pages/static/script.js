@@ -37,12 +37,13 @@
   }
 
   // ---- parts of pages
+  const ROOT = document.documentElement.dataset.root || "";  // the path below which a proxy serves us
   async function part(address) {
     const target = new URL(address, location.href);
     target.searchParams.set("part", "1");
     target.hash = "";
     const answer = await fetch(target, { headers: { Accept: "text/html" } });
-    if (answer.redirected && new URL(answer.url).pathname === "/enter") location.href = "/enter";
+    if (answer.redirected && new URL(answer.url).pathname === ROOT + "/enter") location.href = ROOT + "/enter";
     if (!answer.ok) throw Object.assign(new Error("answer " + answer.status), { gone: answer.status === 404 || answer.status === 410 });
     const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
     tellTimes(parsed);
@@ -116,7 +117,7 @@
     let stream = null;
     const open = () => {
       if (stream || document.hidden) return;
-      stream = new EventSource("/api/v1/stream" + (session ? "?session=" + encodeURIComponent(session) : ""));
+      stream = new EventSource(ROOT + "/api/v1/stream" + (session ? "?session=" + encodeURIComponent(session) : ""));
       stream.onopen = () => { say("live", true); again(); };
       stream.onerror = () => {
         say("connecting…", false);

@@ -36,10 +36,13 @@ _SETTINGS: Final = {
 }
 _CHECKED_BYTES_MAX: Final = 32 << 20
 _SCHEMA: Final = Path(__file__).with_name("schema.sql")
-_VERSION: Final = 11
+_VERSION: Final = 12
 """The `PRAGMA user_version` of a file with the tables of `schema.sql`."""
-_TAKEN_OVER: Final = tuple(f"ALTER TABLE {table} ADD COLUMN owner TEXT" for table in ("sessions", "deleted_sessions"))
-"""What makes a file of the version before one of this version."""
+_TAKEN_OVER: Final = {
+    10: tuple(f"ALTER TABLE {table} ADD COLUMN owner TEXT" for table in ("sessions", "deleted_sessions")),
+    11: ("ALTER TABLE events ADD COLUMN sender INTEGER",),
+}
+"""What makes a file of each version before one of the next version."""
 
 
 @contextmanager
@@ -101,8 +104,20 @@ class SqliteDatabase(sqlite3.Connection):
     def allocate(self, table: Table, count: int = 1) -> int:
         """Return the first of `count` row numbers; the counter is part of the transaction."""
         self.execute("UPDATE counters SET value = value + ? WHERE name = ?", (count, table))
-        (last,) = self.execute("SELECT value FROM counters WHERE name = ?", (table,)).fetchone()
-        return int(last) - count + 1
+        return self.counter(table) - count + 1
+
+    def count_change(self) -> None:
+        """Count a change; the counter is part of the transaction."""
+        self.execute("UPDATE counters SET value = value + 1 WHERE name = 'changes'")
+
+    def changes(self) -> int:
+        """Return the counter."""
+        return self.counter("changes")
+
+    def counter(self, name: str) -> int:
+        """Return a number that is kept in the file."""
+        (value,) = self.execute("SELECT value FROM counters WHERE name = ?", (name,)).fetchone()
+        return int(value)
 
     def lock_session(self, session_id: str) -> None:
         """Do nothing: SQLite lets one transaction write at a time."""
@@ -232,7 +247,7 @@ def _create_tables(database: SqliteDatabase) -> None:
     """Create the tables of an empty file, take over one of the version before, or raise `StateError` for another."""
     with database.transaction():
         version = database.pragma("user_version")
-        if version not in (0, _VERSION - 1, _VERSION):
+        if version not in (0, *_TAKEN_OVER, _VERSION):
             age = "a newer" if version > _VERSION else "an earlier"
             raise StateError(
                 f"The store was written by {age} version of this program: schema {version}, not {_VERSION}.",
@@ -240,9 +255,12 @@ def _create_tables(database: SqliteDatabase) -> None:
             )
         if version != _VERSION:
             new = _SCHEMA.read_text(encoding="utf-8").split(";\n")[:-1]
-            for statement in new if version == 0 else _TAKEN_OVER:
+            steps = [step for before in range(version, _VERSION) for step in _TAKEN_OVER.get(before, ())]
+            for statement in new if version == 0 else steps:
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {_VERSION}")
+        database.execute("INSERT INTO counters (name, value) VALUES ('changes', 0) ON CONFLICT DO NOTHING")
+        database.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('epoch', abs(random() / 2))")
         for table in get_args(Table):  # a file of before has counters of deleted rows only
             database.execute("INSERT INTO counters (name, value) VALUES (?, 0) ON CONFLICT DO NOTHING", (table,))
             (last,) = database.execute(f"SELECT coalesce(max(n), 0) FROM {table}").fetchone()  # noqa: S608  a name

@@ -8,11 +8,12 @@ CREATE TABLE sessions (
     revision INTEGER NOT NULL, state TEXT NOT NULL, last_activity TEXT NOT NULL, haystack TEXT NOT NULL,
     chained INTEGER NOT NULL DEFAULT 1, owner TEXT);
 CREATE INDEX sessions_by_activity ON sessions (last_activity, id);
--- `place` is the order of the file; between equals `n` decides, the order of arrival.
+-- `place` is the order of the file; between equals `n` decides, the order of arrival. `sender` is the installation of
+-- the exporter that sent the event first, where it is known.
 CREATE TABLE events (
     n INTEGER PRIMARY KEY, session INTEGER NOT NULL, hidden INTEGER NOT NULL, key INTEGER NOT NULL,
     id TEXT NOT NULL, type TEXT NOT NULL, timestamp TEXT NOT NULL, agent_id TEXT, sha256 BLOB NOT NULL,
-    body BLOB NOT NULL, place INTEGER NOT NULL DEFAULT 0, parent INTEGER, cuts BLOB);
+    body BLOB NOT NULL, place INTEGER NOT NULL DEFAULT 0, parent INTEGER, cuts BLOB, sender INTEGER);
 -- By a hash of the id, not the id: a random place in a third of the pages, which halves the cost of a large session.
 CREATE INDEX events_by_key ON events (session, key);
 CREATE INDEX events_by_place ON events (session, place);
@@ -42,7 +43,8 @@ CREATE TABLE blob_uses (
     session INTEGER NOT NULL, blob INTEGER NOT NULL, PRIMARY KEY (session, blob)) WITHOUT ROWID;
 CREATE INDEX uses_of_blob ON blob_uses (blob);
 CREATE TABLE families (session INTEGER PRIMARY KEY, state BLOB NOT NULL);
--- The row numbers that were allocated, and by `identity` the search index knows whether it belongs to this store.
+-- The row numbers that were allocated, and by `identity` the search index knows whether it belongs to this store. `epoch` is
+-- new at every opening; `changes` only grows.
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO counters (name, value) VALUES ('identity', abs(random() / 2));
 CREATE TABLE to_clear (

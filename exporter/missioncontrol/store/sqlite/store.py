@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ class SqliteStore(Store):
         self.notices = []
         self.path = None if str(path) == ":memory:" else Path(path)
         self._database = open_database(self.path, self.notices.append)
+        self.epoch = f"{self._database.counter('epoch'):x}"
         # For `erase` to look at. Closing it would end all locks that this process has on the database, after which any
         # other program that closes it last removes the log in use: so it is open until the database is closed.
         self._file = None if self.path is None else self.path.open("rb", buffering=0)
@@ -60,11 +62,11 @@ class SqliteStore(Store):
         return self._put(job)
 
     async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
-        """Run a read on a thread of the readers; in memory there is one connection, the writer's."""
+        """Run a read on a reader's thread, in the caller's context; in memory there is one connection, the writer's."""
         if self.path is None:
             return await self.write(job)
         readers = self._quick_reader if quick else self._readers
-        return await asyncio.get_running_loop().run_in_executor(readers, self._read, job)
+        return await asyncio.get_running_loop().run_in_executor(readers, copy_context().run, self._read, job)
 
     def read_now(self, job: Job[Result], /) -> Result:
         """Run a read on this thread."""

@@ -1,6 +1,7 @@
 """Sums of measurements: points in the order of time, and nothing lost or counted twice, whatever crashes when."""
 
 from math import inf, nan
+from typing import Final
 
 import msgspec
 import pytest
@@ -88,6 +89,16 @@ def test_a_histogram_counts_what_is_not_above_a_bound_below_it() -> None:
     assert (point.bucket_counts[0], point.bucket_counts[1], point.bucket_counts[-1]) == (1, 1, 1)
     assert (point.count, point.minimum, point.maximum) == (3, 0.01, 500)
     assert len(point.bucket_counts) == len(TOOL_DURATION.bounds) + 1
+
+
+def test_a_cumulative_histogram_counts_all_that_came_before_too() -> None:
+    aggregate = Aggregate()
+
+    aggregate.add([took(1, 0.01), took(2, 500), took(15, 0.01)])
+    last = sent(aggregate)[-1][1][-1]
+
+    assert isinstance(last, HistogramPoint)
+    assert (last.bucket_counts[0], last.bucket_counts[-1], last.count, last.total) == (2, 1, 3, 500.02)
 
 
 def test_points_of_all_instruments_come_in_the_order_of_time() -> None:
@@ -213,9 +224,12 @@ def test_the_exemplar_is_the_last_measurement_that_was_made_in_a_span() -> None:
     aggregate = Aggregate(DELTA)
 
     aggregate.add([tool_call(1, 2, context=SPAN), tool_call(3, 1)])
-    [(_, [point])] = sent(aggregate)
+    [(_, [first])] = sent(aggregate)
+    aggregate.add([tool_call(11), tool_call(12, 4, context=SPAN), tool_call(13)])
+    [(_, [second])] = sent(aggregate)
 
-    assert point.exemplar == Exemplar(T0 + SECOND, 2, SPAN)
+    assert first.exemplar == Exemplar(T0 + SECOND, 2, SPAN)
+    assert second.exemplar == Exemplar(T0 + 12 * SECOND, 4, SPAN)
 
 
 def test_a_point_that_tells_of_late_measurements_too_has_the_exemplar_of_its_own() -> None:
@@ -229,13 +243,14 @@ def test_a_point_that_tells_of_late_measurements_too_has_the_exemplar_of_its_own
     assert point.exemplar == Exemplar(T0 + 105 * SECOND, 1, SPAN)
 
 
-def test_a_span_of_time_that_grew_over_the_present_is_sent_with_no_time_after_it() -> None:
+@pytest.mark.parametrize("now", [1500, 5000])
+def test_a_span_of_time_that_grew_over_the_present_is_sent_with_no_time_after_it(now: float) -> None:
     aggregate = Aggregate(MetricStream("delta", cells_max=4))
     aggregate.add([tool_call(1000 * step) for step in range(8)])
 
-    first = counts(sent(aggregate, until=5000))
+    first = counts(sent(aggregate, until=now))
 
-    assert max(time for time, _ in first) <= 5000
+    assert max(time for time, _ in first) <= now
     assert sum(value for _, value in first) + sum(value for _, value in counts(sent(aggregate))) == 8
 
 
@@ -249,6 +264,23 @@ def test_a_long_history_is_summed_in_longer_spans_of_time_and_complete() -> None
     assert sum(value for _, value in found) == 10_000
     aggregate.add([tool_call(2_000_001), tool_call(2_000_011)])
     assert len(sent(aggregate)) == 2
+
+
+def test_spans_of_time_grow_no_more_than_they_must() -> None:
+    aggregate = Aggregate(MetricStream("delta", cells_max=100))
+
+    aggregate.add([tool_call(100 * step) for step in range(101)])
+
+    assert 25 <= len(counts(sent(aggregate))) <= 50
+
+
+def test_what_is_added_while_spans_of_time_grow_is_not_lost() -> None:
+    aggregate = Aggregate(MetricStream("delta", cells_max=4))
+    others = [tool_call(100 * step, tool="view") for step in range(1, 5)]
+
+    aggregate.add([tool_call(1), *others[:3], tool_call(2), others[3], tool_call(3)])
+
+    assert sum(value for _, value in counts(sent(aggregate))) == 7
 
 
 def test_what_is_kept_as_bytes_and_is_none_of_ours_is_nothing() -> None:
@@ -390,3 +422,74 @@ def test_what_was_loaded_goes_on_exactly_as_what_was_dumped(
 
     assert sent(one) == sent(other)
     assert one.dump() == other.dump()
+
+
+# ---- collected as an SDK does it -----------------------------------------------------------------------------
+
+
+_MS: Final = 1_000_000
+
+
+def _collected(aggregate: Aggregate, now_ns: int) -> list[list[tuple[int, float]]]:
+    """Collect until nothing is left; return time and value of the points of each request."""
+    requests = []
+    while metrics := aggregate.collect(T0 + now_ns):
+        points = [point for _, some in metrics for point in some]
+        requests.append([(point.time_ns - T0, point.value) for point in points if isinstance(point, Point)])
+        aggregate.accepted()
+    return requests
+
+
+def _values(metrics: Metrics) -> list[float]:
+    return [point.value for _, points in metrics for point in points if isinstance(point, Point)]
+
+
+def test_a_collection_has_one_time_and_a_new_series_begins_with_nothing() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100), tool_call(160), tool_call(130)])
+
+    requests = _collected(aggregate, 200 * SECOND)
+
+    assert requests == [[(200 * SECOND, 0)], [(200 * SECOND + _MS, 3)]]
+    assert not aggregate.waits
+
+
+def test_times_grow_even_where_the_clock_goes_back_or_nothing_was_accepted() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    first = _collected(aggregate, 200 * SECOND)
+    aggregate.add([tool_call(199)])
+    lost = aggregate.collect(T0 + 190 * SECOND)
+    reloaded = Aggregate.load(aggregate.dump())
+    assert reloaded is not None
+
+    again = _collected(reloaded, 191 * SECOND)
+
+    assert [point.time_ns - T0 for _, points in lost for point in points] == [200 * SECOND + 2 * _MS]
+    assert again == [[(200 * SECOND + 2 * _MS, 2)]]
+    assert first[-1][0][1] == 1
+
+
+def test_points_after_a_collection_that_was_not_accepted_lose_nothing() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    aggregate.collect(T0 + 101 * SECOND)
+    aggregate.accepted()
+    aggregate.collect(T0 + 102 * SECOND)  # not accepted
+    aggregate.add([tool_call(200)])
+
+    first = _values(aggregate.points(T0 + 150 * SECOND))
+    aggregate.accepted()
+    rest = _values(aggregate.points())
+
+    assert first[-1] == 1
+    assert rest[-1] == 2
+
+
+def test_a_series_that_was_quiet_is_told_before_it_moves() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    _collected(aggregate, 101 * SECOND)
+    aggregate.add([tool_call(500)])
+
+    assert _collected(aggregate, 501 * SECOND) == [[(501 * SECOND, 1)], [(501 * SECOND + _MS, 2)]]

@@ -29,14 +29,10 @@ NOT_JUDGED: Final = "invoke_agent"
 EVERYTHING: Final = ""
 # By capture, and by what a line of the comparison says.
 EXPLAINED: Final = {
-    "bgshell": {"invoke_agent.tool_calls": "the CLI leaves out read_bash, which it calls itself after a notification"},
     "kill9": {EVERYTHING: "the CLI lost all that it had counted before it was killed"},
     "live_rpc": {EVERYTHING: "turns that were rewound, and what a fork did, are not in this session's file"},
     "mc_resume": {EVERYTHING: "the CLI's telemetry was on in one of two runs only"},
-    "sub_bg": {
-        "invoke_agent.tool_calls": "the CLI leaves out read_agent, which it calls itself after a notification",
-        "time_to_first_chunk": "the CLI leaves out calls of sub-agents",
-    },
+    "sub_bg": {"time_to_first_chunk": "the CLI leaves out calls of sub-agents"},
     "sub_sync": {
         "time_to_first_chunk": "the CLI leaves out calls of sub-agents",
         "inference.duration": "the CLI's clock runs on while a sub-agent's answer is read; the record's does not",

@@ -2,17 +2,19 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from otel import instruments as metric
 from otel.event import read
-from otel.machines.metrics.machine import Metering
-from otel.machines.metrics.measurements import pack, unpack
+from otel.machines.metrics.machine import Metering, SpanMetrics
+from otel.machines.metrics.measurements import Meter, pack, unpack
+from otel.machines.metrics.usage import Calls
 from otel.machines.traces.machine import Traces
-from otel.model import Context, Measurement
-from otel.names import CONVERSATION_ID, GIT_REPOSITORY, Instrument, Semconv
+from otel.model import Context, Kind, Measurement, Span
+from otel.names import CONVERSATION_ID, GIT_REPOSITORY, Content, Instrument, Semconv
 from otel.projection import TABLE
 from tests.otel.metered import SESSION, Total, labels, lines, measure, of, totals
 
@@ -275,6 +277,31 @@ def test_a_shutdown_whose_totals_began_anew_counts_whole() -> None:
     assert sum(of(metric.LINES_ADDED, found).values()) == 12
 
 
+@pytest.mark.parametrize(
+    ("version", "answers", "calls"),
+    [("1.0.48", 0, (1, 2)), ("1.0.48", 2, (1, 5)), ("1.0.43", 0, (2, 2)), (None, 2, (1, 2))],
+    ids=["as the version tells", "more calls than answers", "an older one", "more answers than calls in between"],
+)
+def test_totals_of_a_process_are_counted_whole_though_they_are_more_than_those_before(
+    version: str | None, answers: int, calls: tuple[int, int]
+) -> None:
+    first, second = calls
+    found = totals(
+        measure(
+            lines(
+                ("session.start", 0.0, {"copilotVersion": version}),
+                ("session.shutdown", 4.0, shutdown(first, first * 1000, 50, added=10)),
+                ("session.resume", 5.0, {}),
+                *(("assistant.message", 5.5, answered(1)) for _ in range(answers)),
+                ("session.shutdown", 6.0, shutdown(second, second * 1000, 150, added=12)),
+            )
+        )
+    )
+
+    assert sum(of(metric.INPUT_TOKENS, found).values()) == (first + second) * 1000
+    assert sum(of(metric.LINES_ADDED, found).values()) == (22 if version else 12)
+
+
 def test_a_session_that_an_older_cli_began_and_a_newer_one_went_on_with_is_counted_once() -> None:
     found = totals(
         measure(
@@ -355,6 +382,22 @@ def test_an_event_without_a_time_counts_when_the_last_one_did() -> None:
     assert times[0] == times[1]
 
 
+def test_the_oldest_of_too_many_agents_that_do_not_end_is_forgotten() -> None:
+    spans, meter = SpanMetrics("latest", Calls("latest")), Meter((None, SESSION), 0)
+    agents = [number.to_bytes(8, "big") for number in range(4_097)]
+
+    def ended(operation: str, span: bytes, parent: bytes | None) -> Span:
+        context = Context(b"t" * 16, span)
+        return Span(context, parent, operation, None, Content.NONE, Kind.INTERNAL, 1, 2, "event")
+
+    for agent in agents:
+        spans.measure(ended("execute_tool", b"tool" + agent[4:], agent), meter)
+    for agent in agents[:2]:
+        spans.measure(ended("invoke_agent", agent, None), meter)
+
+    assert [one.value for one in meter.found if one.instrument is metric.AGENT_TOOL_CALLS] == [0, 1]
+
+
 TOTALS = ["modelMetrics", "m", "requests", "count", "cost", "inputTokens", "outputTokens", "codeChanges", "linesAdded"]
 OTHERS = ["usage", "model", "kind", "type", "status", "totalTokens", "durationMs", "context", "repository", "success"]
 FIELDS = [*TOTALS, *OTHERS, "toolCallId", "statusCode", "errorType"]
@@ -388,6 +431,16 @@ def test_what_was_packed_comes_back_and_anything_else_is_nothing() -> None:
     assert unpack(b"") == []
 
 
+def test_what_was_packed_by_another_version_comes_back_without_what_is_not_known_any_more() -> None:
+    found = list(measure(lines(START, ("session.warning", 1.0, {}), ("session.usage_record", 2.0, usage()))))
+    numbers, *others = msgspec.msgpack.decode(pack(found))
+    times, values, places, contexts, labels, ids = others
+
+    assert unpack(msgspec.msgpack.encode(([*numbers[:-1], 1], *others))) == found[:-1]
+    labels[places[0]].append("one more")
+    assert unpack(msgspec.msgpack.encode((numbers, times, values, places, contexts, labels, ids))) == found[1:]
+
+
 def test_measuring_and_reading_the_same_session_again_gives_the_same() -> None:
     session = lines(START, ("user.message", 1.0, {}), ("session.usage_record", 2.0, usage()))
     metering, traces = Metering(SESSION), Traces(SESSION)
@@ -398,3 +451,38 @@ def test_measuring_and_reading_the_same_session_again_gives_the_same() -> None:
         again += metering.measure(event, traces.take(event))
 
     assert again == list(measure(session, ended=False))
+
+
+def test_durations_say_what_failed_and_lines_of_code_who_wrote_them() -> None:
+    found = measure(
+        lines(
+            START,
+            ("user.message", 1.0, {}),
+            ("assistant.turn_start", 1.0, {"turnId": "0"}),
+            ("session.usage_record", 1.5, usage()),
+            ("assistant.message", 1.5, answered(50)),
+            ("tool.execution_start", 2.0, {"toolCallId": "c1", "toolName": "view"}),
+            ("tool.execution_complete", 3.0, {"toolCallId": "c1", "success": False}),
+            ("session.error", 3.5, {"errorType": "query"}),
+            ("assistant.turn_end", 4.0, {"turnId": "0"}),
+            ("session.shutdown", 5.0, shutdown(1, 1000, 50, added=7)),
+        )
+    )
+
+    told = {(one.instrument.name, labels(one)) for one in found}
+    failed = {name: dict(of_them).get("error.type") for name, of_them in told if name.endswith(".duration")}
+    assert failed["gen_ai.execute_tool.duration"] == "ToolError"
+    assert failed["gen_ai.invoke_agent.duration"] == "query"
+    assert {dict(of_them).get("error.type") for name, of_them in told if name == metric.OPERATION_DURATION.name} == {
+        "ToolError", "query",
+    }  # fmt: skip
+    [written] = [dict(of_them) for name, of_them in told if name == metric.LINES_ADDED.name]
+    assert (written["gen_ai.request.model"], written["gen_ai.provider.name"]) == ("m", "github")
+
+
+def test_what_an_earlier_version_packed_without_a_label_is_counted() -> None:
+    from_before = Measurement(metric.AGENT_DURATION, 1, 2.0, ("explore", "owner/repo", SESSION), None)
+
+    [found] = unpack(pack([from_before]))
+
+    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION))

@@ -3,6 +3,7 @@
 import pytest
 
 from otel import names
+from otel.event import read
 from otel.model import Context, Kind, Status
 from tests.otel.story import SESSION, Story, said, value
 
@@ -294,6 +295,23 @@ def test_what_is_told_about_a_session_is_told_on_the_interaction() -> None:
     assert said(root)[1:] == [kind.replace("session.custom", "custom") for kind, _ in told]
     assert root.events[1].attributes == {names.TOKEN_LIMIT: 9, names.PERFORMED_BY: "x"}
     assert value(story.one("execute_tool bash bash"), names.SKILL_NAME) == "s"
+
+
+def test_text_of_an_extension_that_is_no_text_is_told_with_marks_in_it() -> None:
+    story = Story(content=True)
+    story.ask()
+    line = (
+        b'{"type":"session.custom_notification","id":"odd","timestamp":"2026-11-18T10:00:01.000Z",'
+        b'"data":{"source":"s","version":1,"subject":{"a":"\xff"},"payload":{"b":"\xfe"}}}'
+    )
+    event = read(line)
+    assert event is not None
+    story.machine.take(event)
+    story.answer()
+    story.end_turn()
+
+    told = story.one("invoke_agent").events[1].attributes
+    assert (told[names.CUSTOM_SUBJECT], told[names.CUSTOM_PAYLOAD]) == ('{"a":"\ufffd"}', '{"b":"\ufffd"}')
 
 
 def test_a_compaction_is_a_call_of_a_model_too() -> None:

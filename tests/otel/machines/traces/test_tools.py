@@ -1,7 +1,9 @@
 """Tools, permissions, hooks and external tools as spans, and the shape of CLI 1.0.48."""
 
+import pytest
+
 from otel import names
-from otel.machines.traces.tools import OPEN_MAX
+from otel.machines.traces.tools import OPEN_MAX, REMEMBERED_MAX
 from otel.model import Context, Kind, Status
 from tests.otel.story import Story, said, value
 
@@ -116,8 +118,40 @@ def test_hooks_are_spans_and_are_told_before_during_and_after() -> None:
     assert said(root) == ["hook.start", "hook.end", "user.message", "hook.start", "hook.error"]
     hooks = [span for span in story.spans if span.operation == "execute_hook"]
     assert [span.target for span in hooks] == ["sessionStart", "preToolUse", "agentStop"]
+    assert [said(span) for span in hooks] == [[], [], ["hook.start", "hook.end"]]  # the agent's span has ended
     assert {span.parent_id for span in hooks} == {root.context.span_id}
     assert [span.status for span in hooks] == [Status.UNSET, Status.ERROR, Status.UNSET]
+
+
+@pytest.mark.parametrize(
+    ("kind", "belongs_to"),
+    [("agentStop", 0), ("subagentStop", 0), ("sessionEnd", 0), ("errorOccurred", 0), ("sessionStart", 1)],
+)
+def test_a_hook_between_two_interactions_belongs_to_the_one_that_it_ends(kind: str, belongs_to: int) -> None:
+    story = _asked()
+    story.answer()
+    story.end_turn()
+    for event in ("hook.start", "hook.end"):
+        story.tell(event, {"hookInvocationId": "h", "hookType": kind, "success": True})
+    story.ask("second")
+    story.answer()
+    story.end_turn()
+
+    roots = [span.context.span_id for span in story.spans if span.operation == "invoke_agent"]
+    [hook] = [span for span in story.spans if span.operation == "execute_hook"]
+    assert hook.parent_id == roots[belongs_to]
+
+
+def test_of_what_persons_asked_for_only_the_latest_is_remembered() -> None:
+    story = _asked()
+    for number in range(REMEMBERED_MAX + 1):
+        story.tell("tool.user_requested", {"toolCallId": f"call {number}"})
+    for number in (0, 1):
+        story.start(f"call {number}", f"view {number}")
+        story.complete(f"call {number}")
+
+    asked = [value(story.one(f"execute_tool view {number}"), names.TOOL_USER_REQUESTED) for number in (0, 1)]
+    assert asked == [None, True]
 
 
 def test_calls_that_never_end_are_bounded() -> None:

@@ -4,12 +4,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from redaction.rules.rule import Rule
+from redaction.rules.rule import Family, Rule
 
 DEPTHS = (0, 1, 2, 3)
 
 
-def spans(rules: Sequence[Rule], line: bytes) -> list[tuple[int, int]]:
+def spans(rules: Sequence[Rule | Family], line: bytes) -> list[tuple[int, int]]:
     """Where the rules see secrets in the line."""
     found: list[tuple[int, int]] = []
     for rule in rules:
@@ -18,7 +18,7 @@ def spans(rules: Sequence[Rule], line: bytes) -> list[tuple[int, int]]:
             if to > seen:
                 secrets, seen = rule.extract(line, to)
                 assert seen >= to
-                found.extend(secrets)
+                found.extend(secret[:2] for secret in secrets)
     return sorted(set(found))
 
 

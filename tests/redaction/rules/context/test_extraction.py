@@ -12,6 +12,7 @@ from tests.rows import each
 MODULES = (addresses, command_line, credential_files, headers, keys, pairs, products)
 RULES: tuple[Rule, ...] = tuple(rule for module in MODULES for rule in rules_of_family(module))
 HIDDEN = (
+    ("url-userinfo", "cvs://:pserver:app:{}@cvs.example:/sources", "<base62:16>"),
     ("url-userinfo", "postgres://app:{}@db.internal:5432/shop", "<base62:16>"),
     ("url-userinfo", "DB=amqps://svc:{}@mq/vhost and more", "<base62:12>%21"),
     ("url-userinfo", "git clone https://{}:x-oauth-basic@github.example/a.git", "<base62:40>"),
@@ -22,6 +23,7 @@ HIDDEN = (
     ("signed-url", "GET https://b/k?X-Amz-Date=20260101T000000Z&X-Amz-Signature={} HTTP", "<hex:64>"),
     ("signed-url", "https://storage/k?X-Goog-Expires=9&X-Goog-Signature={}&x=1", "<hex:256>"),
     ("azure-sas", "https://a/c?sv=2022-11-02&sig={}&se=2026-01-01", "<base62:43>%3D"),
+    ("azure-sas", "https://a/c?x=1\\u0026sig={}\\u0026se=2026-01-01", "<base62:43>%3D"),
     ("bearer", "curl -H 'Authorization: Bearer {}' https://h", "<base62:40>"),
     ("bearer", '{{"headers": {{"Authorization": "Bearer {}"}}}}', "<base62:40>"),
     ("authorization", '{{"Authorization": "{}"}}', "<base62:40>"),
@@ -84,6 +86,7 @@ LEFT_ALONE = (
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
     "sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbXX0=",
     "arn:aws:secretsmanager:*:*:secret:MyThing-a1b2c3",
+    "cache:x-api-key:q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py",
     "self._auth = get_authentication(); self._password = something_else",
 )
 

@@ -96,3 +96,80 @@ def test_block_of_any_kind_is_masked_whole(kind: str) -> None:
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_mere_mention_is_left_alone(text: str, depth: int) -> None:
     assert masked(RULES, text, depth) == text
+
+
+@pytest.mark.parametrize(("length", "is_one"), [(39, False), (40, True)])
+def test_a_whole_block_needs_forty_characters_of_material(length: int, is_one: bool) -> None:
+    body = expanded(f"<base64:{length}>", "material").replace("+", "a").replace("/", "b")
+    text = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+
+    assert masked(RULES, text, 0) == ("*" if is_one else text)
+
+
+@pytest.mark.parametrize(
+    ("material", "is_one"),
+    [("Ab1cdefghijk", True), ("Ab1cdefghij", False), ("ab1cdefghijk", False),
+      ("AbCdefghijkl", False)],
+    ids=["twelve characters", "eleven", "lower case only", "no digit"],
+)  # fmt: skip
+def test_material_has_many_characters_of_every_kind(material: str, is_one: bool) -> None:
+    line = ((material * 8)[:64]).encode()
+
+    assert keys.is_key_material(line, 0, len(line)) is is_one
+
+
+def test_material_is_counted_in_runs_of_sixteen() -> None:
+    run = "Ab1cdEfgh2jklMno"
+
+    assert keys.is_key_material(f"{run} {run} {run}".encode(), 0, 50)
+    assert not keys.is_key_material(f"{run} {run} {run[:15]}".encode(), 0, 49)
+    assert not keys.is_key_material(f"{run} {run} {run}".encode(), 0, 49)
+    assert keys.is_key_material(f"{run}{run[:8]}".encode(), 0, 24, 24)
+    assert not keys.is_key_material(f"{run}{run[:8]}".encode(), 0, 23, 24)
+
+
+@pytest.mark.parametrize("mark", ["...", "…", "***", "\n...", "[...]"])
+def test_a_beginning_before_an_ellipsis_is_an_example_unless_much_is_shown(mark: str) -> None:
+    begin = "-----BEGIN PRIVATE KEY-----\n"
+    short = begin + LINES[0][:60] + mark
+    assert masked(RULES, short, 0) == short
+
+    long = begin + "\n".join(LINES[:2]) + mark
+    assert survivors(masked(RULES, long, 0)) == []
+
+
+def test_two_keys_one_after_the_other_are_two() -> None:
+    assert masked(RULES, f"a {pem()} b {pem()} c") == "a * b * c"
+    assert masked(RULES, f"a {pem()[:300]}\n{pem()} c", 0).endswith(" c")
+
+
+@pytest.mark.parametrize("name", ["d", "p", "q", "dp", "dq", "qi", "k"])
+def test_private_members_of_a_web_key_are_masked_and_public_ones_stay(name: str) -> None:
+    value, public = expanded("<base64url:86>", name), expanded("<base64url:86>", "public")
+    text = json.dumps({"kty": "oct" if name == "k" else "RSA", "n": public, name: value})
+
+    result = masked(RULES, text)
+
+    assert value not in result
+    assert public in result
+    other = json.dumps({"n": public, name: value})
+    assert masked(RULES, other) == other
+
+
+@pytest.mark.parametrize(
+    ("header", "rest", "is_one"),
+    [
+        ({"alg": "HS256"}, ".e30.c2ln", True),
+        ({"typ": "JWT"}, ".e30", True),
+        ({"alg": "HS256"}, "", False),
+        ({"alg": "HS256"}, ".", False),
+        ({"name": "x"}, ".e30", False),
+        ({"name": "x"}, ".e30.c2lnbmF0dXJlLWxvbmctZW5v", True),
+        ({"name": "x"}, ".e30.c2ln", False),
+    ],
+)
+def test_a_web_token_has_a_header_that_says_so_or_a_signature(header: object, rest: str, is_one: bool) -> None:
+    encoded = base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip("=")
+    text = f"t {encoded}{rest} end"
+
+    assert masked(RULES, text) == ("t * end" if is_one else text)

@@ -1,0 +1,199 @@
+"""Values below the heads of columns: tables of databases and Markdown, boxes, CSV and TSV, INSERT and COPY."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from redaction.heuristics.names import Demand, demand_of
+from redaction.heuristics.secrecy import Placement
+from redaction.heuristics.values import is_value
+from redaction.rules.context.assignments import assigned_secret, told_secret
+from redaction.rules.rule import Extraction
+
+ROWS_MAX: Final = 64
+STRANGE_ROWS_MAX: Final = 3
+ROW_LENGTH_MAX: Final = 2048
+HEAD_LENGTH_MAX: Final = 512
+ROW_END_LENGTH_MAX: Final = 40
+CELL_LENGTH_MIN: Final = 4
+
+_BOX: Final = rb"\xe2\x94\x82|\xe2\x94\x83|\xe2\x95\x91"
+_MARKS: Final = tuple(map(re.compile, (_BOX, rb"\|", rb"\t|\\{1,15}t", rb";", rb",")))
+_LISTED: Final = _MARKS[3:]
+_PIPE: Final = _MARKS[1]
+_TAB: Final = _MARKS[2]
+_MARK_TEXTS: Final = ((b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91"), (b"|",), (b"\t", b"\\t"), (b";",), (b",",))
+_OPENED: Final = re.compile(rb"[:\[{] ?\\{0,15}\"")
+_ROW_END: Final = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
+_RULER: Final = re.compile(rb"(?:[\s|+=:_-]|\xe2[\x94-\x96][\x80-\xbf])+")
+_EDGE: Final = re.compile(rb"(?:[ \t\"'`*]|\\(?![ntr]))*")
+_EDGES: Final = b" \t\"'`*\\"
+_QUOTE: Final = re.compile(rb"\\{0,15}[\"'`]\Z")
+_HEAD: Final = re.compile(rb"[\w .\-/+:#]{0,60}")
+# The last word of a head, perhaps with half a mark behind it.
+_NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{3,60})")
+# The characters of heads, of marks and of what is around a head.
+_OF_HEADS: Final = re.sub(rb"[^\w .\-/+:#,;|\t\r\"'`*\\\x80-\xff]", b"", bytes(range(256)))
+# The first cell may follow the number of the line, or a prompt.
+_FIRST_HEAD: Final = re.compile(rb"[\w .\-/+:#]{1,60}[\"'`\\ ]{0,17}\Z")
+# A named argument, a call, a line that continues.
+_CODE_CELL: Final = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
+_SOURCE_FILE: Final = re.compile(rb"[\w.-]+(?:/[\w.-]+)+\.[a-z]{1,4}")
+_BLANKS: Final = rb"(?:\s|\\{1,15}[nrt])*+"
+_SQL_VALUE: Final = re.compile(
+    _BLANKS + rb"(?:[NEBnb]?'(?P<text>(?:[^'\\]|''|\\{1,15}[^'\\]|\\{1,15}')*+)'|[^,()']{1,200}(?:\([^()]{0,200}\))?)"
+    rb"(?:::\w{1,40})?" + _BLANKS + rb"(?P<end>[,)])"
+)
+_NEXT_TUPLE: Final = re.compile(_BLANKS + rb"," + _BLANKS + rb"\(")
+
+
+def _row_end(line: bytes, at: int) -> re.Match[bytes] | None:
+    return _ROW_END.search(line, at, min(len(line), at + ROW_LENGTH_MAX))
+
+
+def _before_escape(line: bytes, to: int) -> int:
+    """The beginning of the character that ends there, which may be an escape."""
+    at = to - 1
+    while at > 0 and line[at - 1] == 0x5C and line[at] in b"nrt\\":
+        at -= 1
+    return at
+
+
+def _mark_of(header: bytes) -> re.Pattern[bytes] | None:
+    """The mark that is between most cells of this row, if there is one."""
+    found, most = None, 0
+    for mark, texts in zip(_MARKS, _MARK_TEXTS, strict=True):
+        count = sum(map(header.count, texts))
+        if count > most:
+            found, most = mark, count
+    return found
+
+
+def _names(heads: Sequence[bytes], *, is_strict: bool) -> Sequence[bytes]:
+    """The names of columns; none if these are no heads, as arguments or items of a list."""
+    first = _FIRST_HEAD.search(heads[0].strip()) if heads[0].strip() else None
+    if len(heads) == 1 or (first is None and heads[0].strip()):
+        return ()
+    names = [first.group() if first else b"", *heads[1:]]
+    if not all(_HEAD.fullmatch(name.strip(_EDGES)) for name in names):
+        return ()
+    return () if is_strict and not all(name.strip(_EDGES) for name in names) else names
+
+
+def extract_from_column(line: bytes, to: int) -> Extraction:
+    """The cells below the head of a column."""
+    here = _before_escape(line, to)
+    name = _NAME_BACKWARDS.match(line[max(0, here - 80) : here][::-1])
+    if name is None or demand_of(name[1][::-1]) == Demand.NONE:
+        return (), to  # such as a word that begins with a secret's name
+    lowest = max(0, to - HEAD_LENGTH_MAX)
+    limit = here + ROW_LENGTH_MAX
+    ends = [at for at in (line.find(b"\\n", here, limit), line.find(b"\n", here, limit)) if at >= 0]
+    if not ends or (rest := line[here : min(ends)]).translate(None, _OF_HEADS):
+        return (), to
+    start = max(lowest, line.rfind(b"\n", lowest, here) + 1, line.rfind(b"\\n", lowest, here) + 2)
+    if line.find(b'"', start, here) >= 0:
+        start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
+    header = line[start : min(ends)]
+    if b"(" in header or b"=" in header or (mark := _mark_of(header)) is None:
+        return (), to
+    is_listed = mark in _LISTED
+    if is_listed and header.rstrip(_EDGES + b"r").endswith((b",", b";")):
+        return (), to  # arguments, or items of a list
+    end = _row_end(line, here if b'"' in rest else max(here, min(ends) - ROW_END_LENGTH_MAX))
+    if end is None or end.group() in (b'"', b""):
+        return (), to
+    header = line[start : end.start()]
+    if mark is _PIPE and b" | " not in header and not header.lstrip().startswith(b"| "):
+        return (), to  # alternatives, links of documentation
+    below = _row_end(line, end.end())
+    row = line[end.end() : below.start()] if below is not None else b""
+    if is_listed and not mark.search(row):
+        return (), to  # a sentence
+    heads = mark.split(header)
+    names = _names(heads, is_strict=is_listed or mark is _TAB)
+    demands = [demand_of(name.strip(_EDGES)) for name in names]
+    if not any(demands):
+        return (), to
+    if mark is _TAB and mark.split(row)[0] == heads[0]:
+        return (), to  # a list
+    is_told = _RULER.fullmatch(row) is not None if mark is _PIPE else not (is_listed and b", " in header)
+    spans, at = _rows(line, end.end(), mark, demands, is_told=is_told)
+    return spans, max(to, at - 1)
+
+
+def extract_copied(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
+    """The cells of a dump of PostgreSQL, `COPY … FROM stdin`."""
+    demands = [demand_of(name.strip(_EDGES)) for name in found["columns"].split(b",")]
+    end = _row_end(line, to)
+    if end is None or not any(demands):
+        return (), to
+    spans, at = _rows(line, end.end(), _TAB, demands, is_told=True)
+    return spans, max(to, at - 1)
+
+
+def _rows(
+    line: bytes, at: int, mark: re.Pattern[bytes], demands: Sequence[Demand], *, is_told: bool
+) -> tuple[list[tuple[int, int]], int]:
+    """The secrets in the rows from this place on, and where the rows end."""
+    spans: list[tuple[int, int]] = []
+    strange = 0
+    for _ in range(ROWS_MAX):
+        end = _row_end(line, at)
+        if end is None or end.start() == at:
+            break
+        row = line[at : end.start()]
+        if _RULER.fullmatch(row) is None:
+            edges = [(0, 0), *(one.span() for one in mark.finditer(row)), (len(row), len(row))]
+            if len(edges) - 1 == len(demands):
+                for (_, left), (right, _), demand in zip(edges, edges[1:], demands, strict=False):
+                    if demand != Demand.NONE and right - left >= CELL_LENGTH_MIN:
+                        spans += _cell(line, at + left, at + right, demand, is_told=is_told)
+            else:
+                strange += 1
+                if strange > STRANGE_ROWS_MAX or (row.count(b" ") > len(demands) * 4 and not mark.search(row)):
+                    break
+        at = end.end()
+        if end.group() in (b'"', b""):
+            break
+    return spans, at
+
+
+def _cell(line: bytes, start: int, end: int, demand: Demand, *, is_told: bool) -> list[tuple[int, int]]:
+    cell = line[start:end]
+    opened = _EDGE.match(cell)
+    inner = start + (opened.end() if opened else 0)
+    last = start + len(cell.rstrip(_EDGES))
+    if inner >= last or _CODE_CELL.search(cell) or _SOURCE_FILE.fullmatch(line, inner, last):
+        return []
+    if is_told and demand == Demand.PASSWORD and is_value(line[inner:last], Demand.CERTAIN, Placement.BARE):
+        return [(inner, last)]
+    quote = _QUOTE.search(line, max(start, inner - 16), inner)
+    found, _ = assigned_secret(line, inner, quote.group() if quote else b"", demand, inner)
+    return [(first, min(one, last)) for first, one in found if first < last]
+
+
+def extract_inserted(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
+    """The values of `INSERT INTO … (…) VALUES (…), (…)`."""
+    demands = [demand_of(name.strip(_EDGES)) for name in found["columns"].split(b",")]
+    if not any(demands):
+        return (), to
+    spans: list[tuple[int, int]] = []
+    at = to
+    for _ in range(ROWS_MAX):
+        for demand in demands:
+            value = _SQL_VALUE.match(line, at, min(len(line), at + ROW_LENGTH_MAX))
+            if value is None:
+                return spans, max(to, at)
+            if demand != Demand.NONE and value["text"]:
+                start, end = value.span("text")
+                found_here, _ = told_secret(line, start, b"'", demand, at)
+                spans += [(first, min(last, end)) for first, last in found_here]
+            at = value.end()
+            if value["end"] == b")":
+                break
+        following = _NEXT_TUPLE.match(line, at)
+        if following is None:
+            break
+        at = following.end()
+    return spans, max(to, at)

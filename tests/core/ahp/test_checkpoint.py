@@ -1,0 +1,57 @@
+"""The keys of turns, from which the ids of their events are made."""
+
+import pytest
+
+from exporter.core.ahp.checkpoint import PROMPTS_MAX, Checkpoint, is_same
+from exporter.core.ahp.values import Json
+
+
+def _keys(prompts: list[str]) -> list[str]:
+    checkpoint, keys = Checkpoint(), []
+    for number, prompt in enumerate(prompts):
+        turn: Json = {"id": f"turn-{number}", "message": {"text": prompt}}
+        checkpoint.begin(turn, is_child=False)
+        keys.append(checkpoint.open.key)
+        checkpoint.finish(turn)
+    return keys
+
+
+def test_a_turn_has_a_key_of_its_own_however_long_ago_its_prompt_was_given() -> None:
+    others = [str(number) for number in range(PROMPTS_MAX)]
+
+    keys = _keys(["go on", "go on", *others, "go on", "go on", *others[:10]])
+
+    assert len(set(keys)) == len(keys)
+    assert keys[:3] == _keys(["go on", "go on", "0"])
+
+
+def _turn(id: str = "other", prompt: str = "", told: str = "", calls: str = "") -> Json:
+    parts: list[Json] = [{"kind": "toolCall", "toolCall": {"toolCallId": call}} for call in calls]
+    return {"id": id, "message": {"text": prompt}, "responseParts": [*parts, {"kind": "markdown", "content": told}]}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told", "expected"),
+    [
+        (_turn("one", "go", "done"), _turn("one", "stop", "none"), True),
+        (_turn("one", "go", "done"), _turn(prompt="go", told="done"), True),
+        (_turn("one", "go", "done"), _turn(prompt="stop", told="done"), False),
+        (_turn("one", "go", "done"), _turn(told="done"), True),
+        (_turn("one", "", "done"), _turn(prompt="go", told="done"), True),
+        (_turn("one", "go", "done"), _turn(prompt="go", told="failed"), False),
+        (_turn("one", "go", "done"), _turn(prompt="go"), True),
+        (_turn("one", "go"), _turn(prompt="go", told="done"), True),
+        (_turn("one", "go", "done", "ab"), _turn(prompt="go", told="failed", calls="bc"), True),
+        (_turn("one", "go", "done", "ab"), _turn(prompt="go", told="done", calls="cd"), False),
+        (_turn("one", "go", "done", "ab"), _turn(prompt="go", told="failed"), True),
+        (_turn("one", "go", "done"), _turn(prompt="go", told="failed", calls="a"), True),
+    ],
+)
+def test_a_turn_is_known_again_by_its_id_or_by_what_both_sides_still_have_of_it(
+    recorded: Json, told: Json, expected: bool
+) -> None:
+    checkpoint = Checkpoint()
+    checkpoint.begin(recorded, is_child=False)
+    checkpoint.finish(recorded)
+
+    assert is_same(checkpoint.finished[0], told) is expected

@@ -1,0 +1,88 @@
+"""What is stored is loaded again, unless somebody else could have written it or it is not whole."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redaction.prefilter.cache import load, store
+
+
+def change(path: Path, at: int) -> None:
+    body = bytearray(path.read_bytes())
+    body[at] ^= 1
+    path.write_bytes(body)
+
+
+def link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def test_what_was_stored_last_is_loaded_from_a_directory_for_this_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "some" / "where" / "rules.hsdb"
+
+    for body in (b"one", b"another"):
+        store(path, body)
+
+    assert load(path) == b"another"
+    assert (path.parent.stat().st_mode & 0o777, path.stat().st_mode & 0o777) == (0o700, 0o600)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.chmod(0o620),
+        lambda path: path.chmod(0o602),
+        lambda path: path.parent.chmod(0o720),
+        lambda path: path.parent.chmod(0o702),
+        lambda path: path.unlink(),
+        lambda path: path.write_bytes(b""),
+        lambda path: change(path, 0),
+        lambda path: change(path, -1),
+        link,
+    ],
+)
+def test_what_another_could_have_written_or_is_not_whole_is_not_loaded(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "cache" / "rules.hsdb"
+    store(path, b"body")
+
+    spoil(path)
+
+    assert load(path) is None
+
+
+def test_nothing_is_stored_where_another_can_write(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    folder.chmod(0o777)
+
+    store(folder / "rules.hsdb", b"body")
+
+    assert list(folder.iterdir()) == []
+
+
+def test_the_latest_eight_of_a_kind_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    store(folder / "tables.msgpack", b"another kind")
+    for number in range(10):
+        store(folder / f"rules-{number}.hsdb", b"body")
+        os.utime(folder / f"rules-{number}.hsdb", (number, number))
+
+    store(folder / "rules-10.hsdb", b"body")
+
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"tables.msgpack", *(f"rules-{number}.hsdb" for number in range(3, 11))}
+
+
+def test_a_file_that_cannot_take_its_place_is_left_nowhere(tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "rules.hsdb"
+    (path / "in the way").mkdir(parents=True)
+    path.parent.chmod(0o700)
+
+    store(path, b"body")
+
+    assert [one.name for one in path.parent.iterdir()] == ["rules.hsdb"]

@@ -1,0 +1,51 @@
+"""A value that only its name makes a secret is found however the name is written and joined to it."""
+
+import pytest
+
+from redaction.rules.examples import expanded
+from redaction.rules.formats import built_in_pack, checked, rules_of
+from tests.redaction.rules.context.extracting import spans
+from tests.shared import CACHE
+
+ROWS = {row.id: row for row, _ in built_in_pack(CACHE).rows}
+# One with a telling word, and one whose words are common, which assignments find.
+NAMES = {"datadog-api-key": "DATADOG_API_KEY", "braintree-private-key": "BT_PRIVATE_KEY"}
+JOINED = [
+    "{name}={value}", "{name} = '{value}'", "{name}: {value}", '"{name}": "{value}"', "{name} ?= {value}",
+    "{name} := {value}", "{name} => '{value}'", "{name} == {value}", "a%20{name}={value}", "a\\n{name}={value}",
+    "9{name}={value}", "{name}2={value}",
+]  # fmt: skip
+JOINED_TO_A_TELLING_NAME = [
+    "{name}, {value}", "<{name}>{value}</{name}>", "{name} is {value}", "{name}: str = '{value}'", "{name}\t'{value}'",
+    "{name}: |\n    {value}", "set({name}, '{value}')", "{name}('{value}')", "name: {name}\n  value: {value}",
+    "{name}_FOR_TESTS={value}",
+]  # fmt: skip
+
+
+def found(format_id: str, text: str) -> list[str]:
+    row, line = ROWS[format_id], text.encode()
+    rules = list(rules_of([(row, checked(row, "built-in"))]))
+    return [line[start:end].decode() for start, end in spans(rules, line)]
+
+
+@pytest.mark.parametrize("format_id", NAMES)
+@pytest.mark.parametrize("joined", JOINED)
+def test_a_value_is_found_behind_its_name(format_id: str, joined: str) -> None:
+    value = expanded(ROWS[format_id].example, "named").partition("=")[2]
+
+    assert found(format_id, joined.format(name=NAMES[format_id], value=value)) == [value]
+
+
+@pytest.mark.parametrize("joined", JOINED_TO_A_TELLING_NAME)
+def test_a_value_is_found_behind_a_name_that_tells_whose_it_is(joined: str) -> None:
+    value = expanded(ROWS["datadog-api-key"].example, "named").partition("=")[2]
+
+    assert found("datadog-api-key", joined.format(name="DATADOG_API_KEY", value=value)) == [value]
+
+
+@pytest.mark.parametrize("format_id", NAMES)
+@pytest.mark.parametrize("name", ["OTHER_API_KEY", "XBT_PRIVATE_KEYS_OF_SOMEBODY_ELSE_IN_ANOTHER_PLACE"])
+def test_a_value_behind_another_name_is_not_found(format_id: str, name: str) -> None:
+    value = expanded(ROWS[format_id].example, "named").partition("=")[2]
+
+    assert found(format_id, f"{name}={value}") == []

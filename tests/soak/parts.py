@@ -1,0 +1,57 @@
+"""The parts of `make soak`. A new one is a row here."""
+
+import sys
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One long run. `command` are the arguments of this interpreter, `environment` is added to the present one."""
+
+    name: str
+    what: str
+    minutes: int
+    command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def line(self, more: list[str]) -> list[str]:
+        """Return the command line, with further arguments."""
+        return [sys.executable, *self.command, *more]
+
+
+PARTS: Final = (
+    Part(
+        "schedules",
+        "a million simulated schedules of delivery",
+        30,
+        ("-m", "tests.simulation", "--schedules", "1000000"),
+    ),
+    Part("soak", "two hours of work in twenty minutes: what grows?", 22, ("-m", "tests.soak.flow")),
+    Part(
+        "hostile",
+        "ten minutes of receivers that answer anything",
+        12,
+        ("-m", "pytest", "-q", "tests/sinks/test_hostile_receiver.py"),
+        {"HOSTILE_SECONDS": "600"},
+    ),
+    Part(
+        "histories",
+        "300,000 random histories of agent hosts that restart",
+        30,
+        ("-m", "tests.core.ahp.histories", "--count", "300000"),
+    ),
+    Part(
+        "hosts",
+        "real agent hosts and the exporter restarted, killed and cut off, after each group of prompts",
+        20,
+        ("-m", "pytest", "-q", "-m", "real", "tests/real/test_ahp_source.py", "-k", "doubles_or_loses"),
+        {"AHP_EACH": "1"},
+    ),
+    Part(
+        "secrets",
+        "a million fresh secrets of every kind, looked for in all that comes out",
+        30,
+        ("-m", "tests.planted", "--secrets", "1000000"),
+    ),
+)
