@@ -1,16 +1,17 @@
 """What the rules with context find in each of the forms that they name, which one example cannot show."""
 
-import re
 from pathlib import Path
 from typing import Final
 
+from redaction.engine import Engine, Masked
 from redaction.rules.examples import expanded
 from redaction.rules.rule_set import FAMILIES, rules_of_family
+from tests.redaction.events import content_of, event
 from tests.redaction.rules.context.extracting import masked
-from tests.rows import each
+from tests.rows import each, with_each_choice
+from tests.shared import CACHE
 
 RULES = {rule.id: rule for family in FAMILIES for rule in rules_of_family(family)}
-_CHOICE: Final = re.compile("«([^»]*)»")
 
 
 def _forms() -> list[tuple[str, str, str]]:
@@ -21,34 +22,42 @@ def _forms() -> list[tuple[str, str, str]]:
             rule = ""
         elif not line.startswith("#"):
             if rule:
-                found += [(rule, one, secret) for one in _each(line)]
+                found += [(rule, one, secret) for one in with_each_choice(line)]
             else:
                 rule, _, secret = line.partition(" ")
     return found
 
 
-def _each(line: str) -> list[str]:
-    """The line with the first of its choices, then with one other at a time; `\\n` and `\\t` are meant as such."""
-    parts = [part.split("¦") for part in _CHOICE.split(line.replace("\\n", "\n").replace("\\t", "\t"))]
-    parts[::2] = [["¦".join(part)] for part in parts[::2]]
-    first = [part[0] for part in parts]
-    others = [[*first[:at], one, *first[at + 1 :]] for at, part in enumerate(parts) for one in part[1:]]
-    return ["".join(one) for one in (first, *others)]
-
-
 FORMS: Final = _forms()
 
 
-@each([form for form in FORMS if not form[1].startswith("- ")])
+FOUND: Final = [form for form in FORMS if not form[1].startswith("- ")]
+LEFT_ALONE: Final = [form for form in FORMS if form[1].startswith("- ")]
+ENGINE: Final = Engine(b"a key of the tests", cache_dir=CACHE)
+
+
+@each(FOUND)
 def test_each_form_of_a_secret_is_found_and_nothing_else(form: tuple[str, str, str]) -> None:
     rule, line, template = form
-    for one in _each(template):
+    for one in with_each_choice(template):
         secret = expanded(one, line)
 
         assert masked((RULES[rule],), line.replace("@@", secret), 0) == line.replace("@@", "*")
 
 
-@each([form for form in FORMS if form[1].startswith("- ")])
+@each(FOUND)
+def test_each_form_of_a_secret_is_redacted_in_an_event(form: tuple[str, str, str]) -> None:
+    _, line, template = form
+    for one in with_each_choice(template):
+        secret = expanded(one, line)
+
+        result = ENGINE.redact(event(line.replace("@@", secret)), 60_000)
+
+        assert isinstance(result, Masked)
+        assert secret not in str(content_of(result.line))
+
+
+@each(LEFT_ALONE)
 def test_what_only_looks_like_a_form_is_left_alone(form: tuple[str, str, str]) -> None:
     text = expanded(form[1].removeprefix("- "))
 
