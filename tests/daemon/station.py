@@ -21,7 +21,7 @@ PASS_THROUGH = Redactors(lambda line, /: line, lambda text: text)
 """Finds nothing; for tests that are about delivery and not about secrets."""
 
 
-async def until(fact: Callable[[], object], seconds: float = 15.0) -> None:
+async def until(fact: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until something is so; fail when it does not come to be."""
     end = time.perf_counter() + seconds
     while not fact():
