@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Protocol, TypedDict, Unpack
@@ -18,6 +19,7 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Batch
 from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
 from exporter.missioncontrol.live.waiting import OpenWaits
+from exporter.missioncontrol.search.index import TextIndex
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import Query, results
 from exporter.missioncontrol.store import tokens
@@ -68,8 +70,8 @@ class Receiver:
     def __init__(self, store: Store, redact: RedactEvent | None = None, **options: Unpack[ReceiverOptions]) -> None:
         self.store, self.retention = store, options.get("retention") or Retention()
         self.make_trace, self.project = options.get("make_trace"), options.get("project")
-        self.search = SearchIndex(store)
-        self.eraser = Eraser(store, lambda: self.search.forget([]))
+        self.search = SearchIndex(store) if store.index_of is None else None
+        self.eraser = Eraser(store, partial(self._forget_words, []))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
         self.counters = Counters()
@@ -115,14 +117,16 @@ class Receiver:
     ) -> tuple[list[dict[str, Any]], int | None]:
         """Return events that contain the words, and where to continue; waits shortly for events stored just now."""
 
-        def search(database: Database) -> tuple[list[dict[str, Any]], int | None]:
-            return self.search.read(
-                lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
-            )
+        def search_in(database: Database, index: TextIndex) -> tuple[list[dict[str, Any]], int | None]:
+            return results(database, index, query, below, session_id=session_id, limit=limit)
 
+        search, index_of = self.search, self.store.index_of
+        if search is None:
+            assert index_of is not None
+            return await self.read(lambda database: search_in(database, index_of(database)))
         newest = await self.read(newest_event)
-        await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
-        return await self.read(search)
+        await asyncio.to_thread(search.catch_up, newest, _FRESH_SECONDS)
+        return await self.read(lambda database: search.read(partial(search_in, database)))
 
     async def apply_retention(self) -> None:
         """Forget sessions that are too old or too many every hour, until cancelled."""
@@ -138,9 +142,9 @@ class Receiver:
         """Forget every session that the retention does not allow; return how many they were."""
         gone = 0
         if (oldest := self.retention.oldest(self._clock())) is not None:
-            await asyncio.to_thread(self.store.remove_set_aside, oldest)
+            await asyncio.to_thread(self.store.clean, oldest)
         while True:
-            now, index_bytes = self._clock(), self.search.size_bytes
+            now, index_bytes = self._clock(), self.search.size_bytes if self.search is not None else 0
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
             if not ids:
                 return gone
@@ -152,7 +156,7 @@ class Receiver:
         if await self.eraser.is_pending(session_ids):
             return await self._finish_erasing()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
-        await asyncio.wrap_future(self.search.forget(numbers))
+        await asyncio.wrap_future(self._forget_words(numbers))
         now = self.now()
 
         def forget(database: Database) -> None:
@@ -164,6 +168,14 @@ class Receiver:
             self.waiting.end(session_id)
             self.live.publish_session(session_id, deleted=True)
         return await self._finish_erasing()
+
+    def _forget_words(self, sessions: Sequence[int]) -> "Future[bool]":
+        """Remove sessions from the index, if there is one; `SearchIndex.forget` says what the answer means."""
+        if self.search is not None:
+            return self.search.forget(sessions)
+        answer: Future[bool] = Future()
+        answer.set_result(True)
+        return answer
 
     async def _finish_erasing(self) -> None:
         with api_errors():

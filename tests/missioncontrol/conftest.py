@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 
 from exporter.core.events.redaction import Masked, Redacted, Refused
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.postgresql.store import PostgresStore
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
+from tests.missioncontrol.postgres import Server, emptied
 
 DECLARED = {"Session-Exporter": "0.1.0"}
 Opener = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -27,10 +31,40 @@ def store_path(tmp_path: Path) -> Path:
     return tmp_path / "store" / "mission-control.db"
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One real PostgreSQL for all tests of this process."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_url(postgres_server: Server) -> str:
+    return postgres_server.migrated("shared")
+
+
+@pytest.fixture
+def postgres_url(migrated_url: str) -> str:
+    """A database with the tables of a Mission Control and no rows."""
+    return emptied(migrated_url)
+
+
+@pytest.fixture(params=["file", "memory", "postgresql"])
 def store(request: pytest.FixtureRequest, store_path: Path) -> Iterator[Store]:
-    with Store(":memory:" if request.param == "memory" else store_path) as opened:
-        yield opened
+    if request.param == "postgresql":
+        with PostgresStore(request.getfixturevalue("postgres_url")) as opened:
+            yield opened
+    else:
+        with SqliteStore(":memory:" if request.param == "memory" else store_path) as opened:
+            yield opened
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def open_again(request: pytest.FixtureRequest, store_path: Path) -> Callable[[], Store]:
+    """Opens one store as often as it is called, with what was stored before."""
+    if request.param == "postgresql":
+        return partial(PostgresStore, request.getfixturevalue("postgres_url"))
+    return partial(SqliteStore, store_path)
 
 
 @pytest.fixture

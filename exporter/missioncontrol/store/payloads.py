@@ -116,9 +116,10 @@ def forget(database: Database, session: int) -> None:
 
 
 def _keep(database: Database, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
-    database.insert("blobs", "sha256, body", list(payloads.items()), unless_there=True)
-    marks = ",".join("?" * len(payloads))
-    rows = database.execute(f"SELECT sha256, n FROM blobs WHERE sha256 IN ({marks})", tuple(payloads))  # noqa: S608  marks only
+    # In order, so that two transactions with the same strings wait for each other once.
+    database.insert("blobs", "sha256, body", sorted(payloads.items()), unless_there=True)
+    condition, values = database.among("sha256", tuple(payloads))
+    rows = database.execute(f"SELECT sha256, n FROM blobs WHERE {condition}", values)  # noqa: S608  marks only
     numbers: dict[bytes, int] = dict(rows.fetchall())
     uses = [(session, number) for number in numbers.values()]
     database.insert("blob_uses", "session, blob", uses, unless_there=True)
