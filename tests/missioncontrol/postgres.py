@@ -39,10 +39,17 @@ class Server:
     def __init__(self, binaries: Path | None = None, **settings: object) -> None:
         self._binaries = binaries or packaged()
         self._home = Path(tempfile.mkdtemp(prefix="xp-pg-"))
-        self._user: dict[str, Any] = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        self._user: dict[str, Any] = (
+            {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+        )
         self.data = self._home / "data"
         self.port = _free_port()
-        self._settings = {"shared_buffers": "32MB", "listen_addresses": "127.0.0.1", "unix_socket_directories": "", **settings}
+        self._settings = {
+            "shared_buffers": "32MB",
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            **settings,
+        }
         self._process: subprocess.Popen[bytes] | None = None
         if self._user:
             os.chown(self._home, _NOBODY, _NOBODY)
@@ -50,9 +57,24 @@ class Server:
         password.write_text(PASSWORD)
         if self._user:
             os.chown(password, _NOBODY, _NOBODY)
-        arguments = ("-D", str(self.data), "-U", "owner", "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--no-sync")
+        arguments = (
+            "-D",
+            str(self.data),
+            "-U",
+            "owner",
+            "-A",
+            "scram-sha-256",
+            f"--pwfile={password}",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        )
         subprocess.run(
-            [self._binaries / "initdb", *arguments, "--no-locale"], check=True, stdout=subprocess.DEVNULL, cwd="/", **self._user
+            [self._binaries / "initdb", *arguments, "--no-locale"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd="/",
+            **self._user,
         )
         self.start()
 
@@ -136,9 +158,14 @@ class Server:
 
 def emptied(url: str) -> str:
     """Remove all rows of a migrated database but those that it begins with, as if it were new."""
-    tables = "events, orphans, rewinds, exporters, deleted_sessions, notices, redactions, tokens, blob_uses, blobs, families"
+    tables = (
+        "events, orphans, rewinds, exporters, deleted_sessions, notices, redactions, tokens, blob_uses, blobs, families"
+    )
     with psycopg.connect(url, autocommit=True) as connection:
-        statements = [f"DELETE FROM mission_control.{name.strip()}" for name in (*tables.split(","), "changes", "notes", "sessions")]
+        statements = [
+            f"DELETE FROM mission_control.{name.strip()}"
+            for name in (*tables.split(","), "changes", "notes", "sessions")
+        ]
         connection.execute("; ".join(statements).encode())
     return url
 

@@ -1,4 +1,4 @@
-"""The contract of the store's port on SQLite, in a file and in memory, and on PostgreSQL; SQLite's errors as those of the port."""
+"""The contract of the store's port on SQLite (file, memory) and PostgreSQL; SQLite's errors as those of the port."""
 
 import sqlite3
 from contextlib import closing

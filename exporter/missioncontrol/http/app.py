@@ -118,8 +118,12 @@ async def _live(app: Starlette) -> AsyncIterator[None]:
     with suppress(StoreAway):
         await receiver.eraser.resume()
     retention = asyncio.create_task(receiver.apply_retention(), name="receiver-house")
+    hearing = asyncio.create_task(receiver.hear(), name="receiver-notes")
     yield
     retention.cancel()
+    hearing.cancel()
+    with suppress(asyncio.CancelledError):
+        await hearing
     receiver.close()
 
 
@@ -170,9 +174,9 @@ class _FinishAnswers:
                     headers.setdefault(name, value)
                 if headers["Cache-Control"] == "no-cache":  # what has an ETag is asked for again, but not for others
                     headers["Cache-Control"] = "private, no-cache"
-                if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
-                    if self._identity is not None:
-                        headers[STORE_HEADER] = self._identity
+                is_told = scope["path"].startswith("/agents/") and message["status"] not in (401, 403)
+                if is_told and self._identity is not None:
+                    headers[STORE_HEADER] = self._identity
                 status = str(message["status"])
                 self._requests[status] = self._requests.get(status, 0) + 1
             await send(message)

@@ -44,6 +44,8 @@ class Stored:
     duplicates: int
     new: list[UploadedEvent]
     changes: int = 0
+    first: int = 0
+    """The row number of the first new event; those of the others follow."""
 
 
 def register(database: Database, session_id: str, task_id: str, now: str, *, restore: bool = False) -> SessionAck:
@@ -104,7 +106,7 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     # A reported state is valid until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
-    return Stored(session.ack, len(batch.durable) - len(new), events, database.changes())
+    return Stored(session.ack, len(batch.durable) - len(new), events, database.changes(), first)
 
 
 def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:

@@ -21,7 +21,9 @@ _KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 1 << 20
 _START_LENGTH: Final = 200
 _NAME_END: Final = re.compile(rb"\s*+:")
 _START: Final = re.compile(rf'"((?:\\u[0-9A-Fa-f]{{4}}|\\[^u]|[^"\\]){{0,{_START_LENGTH}}})')
-_decode_cuts: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
+Cuts = list[tuple[int, int, int]]
+"""Where each stand-in of an event as it is stored begins, how long it is, and the row number of its large string."""
+_decode_cuts: Final = msgspec.json.Decoder(Cuts).decode
 
 
 class LargeString(msgspec.Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    from exporter.missioncontrol.live.notes import Heard, Notes
     from exporter.missioncontrol.search.index import TextIndex
 
 Result = TypeVar("Result")
@@ -160,12 +161,19 @@ class Store(Protocol):
     def erase(self) -> "Future[bool]":
         """Remove the copies of deleted text from the engine's files; False while another program reads the store."""
 
+    def open_notes(self, heard: "Heard", /) -> "Notes":
+        """Begin to hear what other receivers of the store tell, on any thread; the caller closes the result."""
+        from exporter.missioncontrol.live.notes import NoNotes
+
+        return NoNotes()
+
     def size_bytes(self) -> int:
         """Return how much disk space the store takes; 0 in memory."""
 
     def clean(self, before: datetime) -> None:
-        """Remove what is left of old sessions elsewhere than in rows: damaged stores that were set aside and not written
-        since then, and parts of tables in which no row is left.
+        """Remove what old sessions left elsewhere than in rows.
+
+        That is damaged stores that were set aside and not written since then, and parts of tables without any row.
         """
 
     def close(self) -> None:

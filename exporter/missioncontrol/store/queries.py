@@ -186,6 +186,14 @@ def event_of_agent(database: Database, session_id: str, event_id: str) -> tuple[
     return None if row is None else (whole(database, row[0], row[1]), row[2])
 
 
+def events_numbered(database: Database, session_id: str, first: int, count: int) -> list[bytes]:
+    """Return the events with these row numbers that a session shows, exactly as delivered, in file order."""
+    rows = shown_events(
+        database, number_of(database, session_id), "body, cuts", " AND n >= ? AND n < ?", (first, first + count)
+    )
+    return [whole(database, *row) for row in list(rows)]
+
+
 def lines(database: Database, session_id: str) -> Iterator[bytes]:
     """Yield every event of a session in file order, without keeping all in memory."""
     rows = shown_events(database, number_of(database, session_id), "body, cuts")

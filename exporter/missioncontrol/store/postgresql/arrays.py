@@ -1,4 +1,4 @@
-"""Columns as arrays in the engine's binary form, in a few steps each: a list of psycopg costs a call for every value."""
+"""Columns as arrays in the engine's binary form, in a few steps each; psycopg's lists cost a call for every value."""
 
 import struct
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def register(connection: "Connection[Any]") -> None:
 
 
 def array_of(type: str, values: Sequence[Any]) -> bytes:
-    """Return the values of a column of this type as an array. Raises `OverflowError` for a number of more than 64 bits."""
+    """Return the values of a column of this type as an array; `OverflowError` for a number of more than 64 bits."""
     if type in ("bigint", "integer"):
         return Int8Array(_head(values, _INT8) + _numbers(values))
     if type == "text":
@@ -86,6 +86,4 @@ def _numbers(values: Sequence[int | None]) -> bytes:
 
 def _strings(values: Sequence[bytes | None]) -> bytes:
     pack = _LENGTH.pack
-    return b"".join(
-        chain.from_iterable((_NULL,) if value is None else (pack(len(value)), value) for value in values)
-    )
+    return b"".join(chain.from_iterable((_NULL,) if value is None else (pack(len(value)), value) for value in values))

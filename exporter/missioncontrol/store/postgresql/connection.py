@@ -1,7 +1,7 @@
 """A connection to PostgreSQL that is what a receiver needs, and the engine's errors as those of the port.
 
-The role that owns the tables, or is above all, is left at the beginning of every transaction: with the role of receivers
-the server itself keeps tenants apart. What is set is local to the transaction, so that a pooler may stand between.
+The role that owns the tables, or is above all, is left at the beginning of every transaction: with the role of
+receivers the server itself keeps tenants apart. What is set is local to the transaction, for poolers.
 """
 
 import re
@@ -126,15 +126,19 @@ def open_connection(url: str, tenant: str) -> Opened:
 
 
 def _checked(connection: Raw, tenant: str) -> Opened:
-    setting, in_recovery, process, schema, is_free, is_member = connection.execute(
-        "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(), pg_backend_pid(),"
-        " to_regclass('mission_control.schema_version') IS NOT NULL,"
-        " rolsuper OR rolbypassrls OR EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1 AND nspowner = pg_roles.oid),"
-        " EXISTS (SELECT 1 FROM pg_roles AS own WHERE own.rolname = $2 AND pg_has_role(own.oid, 'MEMBER'))"
-        " FROM pg_roles WHERE rolname = current_user",
-        (SCHEMA, RECEIVER_ROLE),
-        binary=True,
-    ).fetchone() or ()
+    setting, in_recovery, process, schema, is_free, is_member = (
+        connection.execute(
+            "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(), pg_backend_pid(),"
+            " to_regclass('mission_control.schema_version') IS NOT NULL,"
+            " rolsuper OR rolbypassrls"
+            " OR EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1 AND pg_has_role(nspowner, 'MEMBER')),"
+            " EXISTS (SELECT 1 FROM pg_roles AS own WHERE own.rolname = $2 AND pg_has_role(own.oid, 'MEMBER'))"
+            " FROM pg_roles WHERE rolname = current_user",
+            (SCHEMA, RECEIVER_ROLE),
+            binary=True,
+        ).fetchone()
+        or ()
+    )
     if in_recovery:
         raise StoreAway("this PostgreSQL server is a replica that only reads")
     if setting == "off":
@@ -152,27 +156,33 @@ def _checked(connection: Raw, tenant: str) -> Opened:
     role = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(RECEIVER_ROLE)).as_string() if is_member else ""
     begin = f"{role}SET LOCAL search_path = {SCHEMA}; SET LOCAL lock_timeout = 20000;"
     begin += " SET LOCAL idle_in_transaction_session_timeout = 60000"
-    behind_pooler = process != connection.info.backend_pid
+    behind_pooler = _is_behind_pooler(connection, process)
     if behind_pooler:
         connection.prepare_threshold = None
     found = _tenant(connection, begin, tenant)
     return Opened(connection, found, f"{begin}; SET LOCAL exporter.tenant = {found.number:d}", behind_pooler)
 
 
+def _is_behind_pooler(connection: Raw, process: int) -> bool:
+    """Tell whether a pooler stands between, by the number of the process that answers: a pooler says another one."""
+    return process != connection.info.backend_pid
+
+
+def refuse_version(version: int, readable_from: int) -> None:
+    """Raise `StateError` for tables that this program cannot use."""
+    told = f"The tables of the PostgreSQL database are of {{}} version: {version}, not {VERSION}."
+    if version < VERSION:
+        raise StateError(told.format("an earlier"), hint=_MIGRATE)
+    if readable_from > VERSION:
+        raise StateError(told.format("a newer"), hint="Install the newer version of this program.")
+
+
 def _tenant(connection: Raw, begin: str, name: str) -> Tenant:
     """Return the tenant of this name in tables of a version that this program can use."""
     with connection.transaction():
         connection.execute(begin)
-        version, readable_from = connection.execute("SELECT version, readable_from FROM schema_version").fetchone() or (0, 0)
-        if version < VERSION:
-            raise StateError(
-                f"The tables of the PostgreSQL database are of an earlier version: {version}, not {VERSION}.", hint=_MIGRATE
-            )
-        if readable_from > VERSION:
-            raise StateError(
-                f"The tables of the PostgreSQL database are of a newer version: {version}, not {VERSION}.",
-                hint="Install the newer version of this program.",
-            )
+        versions = connection.execute("SELECT version, readable_from FROM schema_version").fetchone() or (0, 0)
+        refuse_version(*versions)
         row = connection.execute("SELECT n FROM tenants WHERE name = $1", (name,)).fetchone()
         if row is None:
             raise StateError(f"The store has no tenant {name}.", hint="Choose a tenant that exists.")
@@ -181,5 +191,10 @@ def _tenant(connection: Raw, begin: str, name: str) -> Tenant:
     return Tenant(row[0], epoch)
 
 
-AGAIN: Final = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.ForeignKeyViolation)
+AGAIN: Final = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.UniqueViolation,
+    errors.ForeignKeyViolation,
+)
 """What one of two transactions meets that do the same at once; it succeeds when it is run again."""

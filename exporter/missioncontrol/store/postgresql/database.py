@@ -47,7 +47,7 @@ class EventNumbers:
 
 
 class PostgresDatabase:
-    """A connection to PostgreSQL as a job sees it. It raises the engine's own errors; see `connection.engine_errors`."""
+    """A connection to PostgreSQL as a job sees it; it raises the engine's own errors."""
 
     def __init__(self, opened: Opened, numbers: EventNumbers) -> None:
         self.opened = opened
@@ -60,7 +60,7 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[None]:
         """Commit at the end of the block, or roll back when it raises."""
-        # A reader sees one state; a writer sees what was committed before each statement, behind the lock of its session.
+        # A reader sees one state; a writer sees what was committed before each statement, behind its session's lock.
         begin = "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         self._raw.execute(f"{begin}; {self.opened.begin}")  # one round trip
         self._locked.clear()
@@ -116,8 +116,9 @@ class PostgresDatabase:
             return self._numbers.take(self._raw, count)
         first, last = 0, count
         while last - first != count - 1:  # another transaction took some of them
-            taken = "SELECT min(n), max(n) FROM (SELECT nextval('session_numbers') AS n FROM generate_series(1, $1)) AS taken"
-            first, last = self._raw.execute(taken, (count,)).fetchone()
+            statement = "SELECT nextval('session_numbers') FROM generate_series(1, $1)"
+            taken = self._raw.execute(statement, (count,)).fetchall()
+            first, last = taken[0][0], taken[-1][0]
         if first // _PARTITION_AHEAD_EVERY != (last + 1) // _PARTITION_AHEAD_EVERY:
             self._raw.execute("SELECT add_partition($1)", (last + _PARTITION,))
         return int(first)
@@ -125,7 +126,8 @@ class PostgresDatabase:
     def count_change(self) -> None:
         """Count a change in one of several rows, so that transactions do not wait for each other."""
         self._raw.execute(
-            "INSERT INTO changes (part, value) VALUES ($1, 1) ON CONFLICT (tenant, part) DO UPDATE SET value = changes.value + 1",
+            "INSERT INTO changes (part, value) VALUES ($1, 1)"
+            " ON CONFLICT (tenant, part) DO UPDATE SET value = changes.value + 1",
             (self._change_part,),
         )
 
@@ -168,7 +170,8 @@ class PostgresDatabase:
         sums: dict[int, int] = {}
         for row in rows:
             sums[row[session]] = sums.get(row[session], 0) + len(row[body]) + _ROW_BYTES
-        self.executemany("UPDATE sessions SET event_bytes = event_bytes + ? WHERE n = ?", [(size, n) for n, size in sums.items()])
+        added = [(size, n) for n, size in sums.items()]
+        self.executemany("UPDATE sessions SET event_bytes = event_bytes + ? WHERE n = ?", added)
 
     def _cursor(self) -> "Cursor[Any]":
         return self._raw.cursor(binary=True)
@@ -177,7 +180,8 @@ class PostgresDatabase:
         found = self._types.get((table, column))
         if found is None:
             rows = self._raw.execute(
-                "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0",
+                "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute"
+                " WHERE attrelid = $1::regclass AND attnum > 0",
                 (table,),
             )
             self._types.update(((table, name), type) for name, type in rows)

@@ -11,16 +11,26 @@ from typing import Final
 from psycopg import errors
 
 from exporter.errors import StateError
-from exporter.missioncontrol.store.postgresql.connection import RECEIVER_ROLE, SCHEMA, VERSION, Raw, connect, engine_errors
 from exporter.missioncontrol.store.port import StoreAway
+from exporter.missioncontrol.store.postgresql.connection import (
+    RECEIVER_ROLE,
+    SCHEMA,
+    VERSION,
+    Raw,
+    connect,
+    engine_errors,
+)
 
 _FILES: Final = Path(__file__).with_name("schema")
 _LOCK: Final = 0x6D63_6D69_6772
-_FIRST: Final = f"""
-CREATE SCHEMA IF NOT EXISTS {SCHEMA};
-CREATE TABLE IF NOT EXISTS {SCHEMA}.schema_version (version integer NOT NULL, readable_from integer NOT NULL);
-INSERT INTO {SCHEMA}.schema_version SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM {SCHEMA}.schema_version);
-"""
+_FIRST: Final = "; ".join(
+    (
+        f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}",
+        f"SET LOCAL search_path = {SCHEMA}",
+        "CREATE TABLE IF NOT EXISTS schema_version (version integer NOT NULL, readable_from integer NOT NULL)",
+        "INSERT INTO schema_version SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)",
+    )
+)
 READABLE_FROM: Final = {1: 1}
 """The oldest version of the program that can use the tables of each version."""
 
@@ -48,16 +58,17 @@ def migrate(url: str) -> Migrated:
 
 def _apply(connection: Raw) -> Migrated:
     connection.execute(_FIRST)
-    (before,) = connection.execute(f"SELECT version FROM {SCHEMA}.schema_version").fetchone() or (0,)  # noqa: S608  a name
+    (before,) = connection.execute("SELECT version FROM schema_version").fetchone() or (0,)
     if before > VERSION:
         raise StateError(
             f"The tables of the PostgreSQL database are of a newer version: {before}, not {VERSION}.",
             hint="Install the newer version of this program.",
         )
-    connection.execute(f"SET LOCAL search_path = {SCHEMA}")
     for version in range(before + 1, VERSION + 1):
         connection.execute((_FILES / f"{version:04d}.sql").read_text(encoding="utf-8"))
-        connection.execute("UPDATE schema_version SET version = $1, readable_from = $2", (version, READABLE_FROM[version]))
+        connection.execute(
+            "UPDATE schema_version SET version = $1, readable_from = $2", (version, READABLE_FROM[version])
+        )
     return Migrated(before, VERSION)
 
 
@@ -65,16 +76,17 @@ def _make_role(connection: Raw) -> None:
     """Make the role that receivers work as, which may not log in, and let this role take it on."""
     try:
         connection.execute(
-            f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{RECEIVER_ROLE}')"
+            f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{RECEIVER_ROLE}')"  # noqa: S608  a name
             f" THEN CREATE ROLE {RECEIVER_ROLE} NOLOGIN; END IF; END $$"
         )
         connection.execute(
-            f"DO $$ BEGIN IF NOT pg_has_role('{RECEIVER_ROLE}', 'MEMBER') THEN GRANT {RECEIVER_ROLE} TO CURRENT_USER; END IF; END $$"
+            f"DO $$ BEGIN IF NOT pg_has_role('{RECEIVER_ROLE}', 'MEMBER')"
+            f" THEN GRANT {RECEIVER_ROLE} TO CURRENT_USER; END IF; END $$"
         )
     except (errors.InsufficientPrivilege, errors.InvalidGrantOperation) as error:
         raise StateError(
             f"The role of this URL may not make or take on the role {RECEIVER_ROLE}.",
-            hint=f"Have an administrator execute: CREATE ROLE {RECEIVER_ROLE} NOLOGIN; GRANT {RECEIVER_ROLE} TO that role.",
+            hint=f"An administrator executes: CREATE ROLE {RECEIVER_ROLE} NOLOGIN; GRANT {RECEIVER_ROLE} TO that role.",
         ) from error
     except (errors.UniqueViolation, errors.DuplicateObject):
         pass  # another migration made it at the same moment

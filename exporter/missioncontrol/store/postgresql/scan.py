@@ -1,7 +1,7 @@
 """Searches the events themselves, where there is no index: the newest first, some thousand at a time.
 
-The server leaves out events that cannot have the words: those in which they stand nowhere, letter for letter, and in which
-nothing is written in another way (escapes, letters beyond ASCII, large strings that are kept apart).
+The server leaves out events that cannot have the words: those in which they stand nowhere, letter for letter, and in
+which nothing is written in another way (escapes, letters beyond ASCII, large strings that are kept apart).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,8 @@ class ScannedEvents:
         found = " AND ".join(["strpos(lower(shown), ?) > 0"] * len(plain)) or "TRUE"
         statement = (
             f"SELECT n, hidden = 0 AND (cuts IS NOT NULL OR shown ~ ? OR ({found})) FROM"  # noqa: S608  marks
-            " (SELECT n, hidden, cuts, encode(body, 'escape') AS shown FROM events WHERE n < ? ORDER BY n DESC LIMIT ?) AS newest"
+            " (SELECT n, hidden, cuts, encode(body, 'escape') AS shown FROM events WHERE n < ?"
+            " ORDER BY n DESC LIMIT ?) AS newest ORDER BY n DESC"
         )
         while rows := self._database.execute(statement, (_WRITTEN_OTHERWISE, *plain, below, _AT_ONCE)).fetchall():
             below = rows[-1][0]

@@ -19,9 +19,11 @@ from typing import Final
 import psycopg
 
 from exporter.errors import StateError
+from exporter.missioncontrol.live.notes import Heard, Notes
 from exporter.missioncontrol.store.port import Job, Result, Store, StoreAway
 from exporter.missioncontrol.store.postgresql.connection import AGAIN, error_of, open_connection
 from exporter.missioncontrol.store.postgresql.database import EventNumbers, PostgresDatabase
+from exporter.missioncontrol.store.postgresql.notes import PostgresNotes
 from exporter.missioncontrol.store.postgresql.scan import ScannedEvents
 
 _WRITERS: Final = 6
@@ -55,7 +57,9 @@ class PostgresStore(Store):
         except StoreAway as error:
             if not may_be_away:
                 self.close()
-                raise StateError(f"PostgreSQL cannot be reached: {error}.", hint="Check --store and the server.") from error
+                raise StateError(
+                    f"PostgreSQL cannot be reached: {error}.", hint="Check --store and the server."
+                ) from error
             self.notices.append(f"PostgreSQL cannot be reached ({error}); uploads are answered 503 until it can be")
         except BaseException:
             self.close()
@@ -88,6 +92,10 @@ class PostgresStore(Store):
         answer: Future[bool] = Future()
         answer.set_result(True)
         return answer
+
+    def open_notes(self, heard: Heard, /) -> Notes:
+        """Begin to tell and to hear through the database."""
+        return PostgresNotes(partial(self._run, writes=True), partial(open_connection, self.url, self.tenant), heard)
 
     def size_bytes(self) -> int:
         """Return how much the tables take on the server's disk, in all tenants."""
@@ -174,4 +182,3 @@ class PostgresStore(Store):
             idle, self._idle = self._idle, []
         for database in idle:
             database.opened.raw.close()
-

@@ -103,7 +103,7 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO exporter_receiver', name);
     END LOOP;
 END $$;
-REVOKE INSERT, UPDATE, DELETE ON secrets, counters FROM exporter_receiver;
+REVOKE INSERT, DELETE ON secrets, counters FROM exporter_receiver;
 GRANT USAGE ON SCHEMA mission_control TO exporter_receiver;
 GRANT SELECT ON tenants, schema_version TO exporter_receiver;
 GRANT USAGE ON SEQUENCE session_numbers, event_numbers TO exporter_receiver;
