@@ -6,7 +6,7 @@ whether two that are open at once are the same.
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, ClassVar
 
 import pytest
@@ -116,7 +116,7 @@ class StoreContract:
         with open_store() as store:
             commits: list[list[str]] = []
             store.do(register("s"))
-            store.after_commit = lambda: commits.append(["told"])
+            store.after_commit.append(lambda: commits.append(["told"]))
             with pytest.raises(Refused):
                 store.do(fail)
             assert commits == []
@@ -125,6 +125,42 @@ class StoreContract:
             store.do(known)
 
             assert commits
+
+    def test_closing_waits_for_a_read_of_another_thread(self, open_store: OpenStore) -> None:
+        begun, go_on = threading.Event(), threading.Event()
+
+        def slow(database: Database) -> list[str]:
+            begun.set()
+            assert go_on.wait(30)
+            return known(database)
+
+        store = open_store()
+        store.do(register("s"))
+        with ThreadPoolExecutor(2) as threads:
+            read = threads.submit(store.read_now, slow)
+            assert begun.wait(30)
+            closed = threads.submit(store.close)
+            assert not wait([closed], 0.1).done
+            go_on.set()
+
+            assert read.result(30) == ["s"]
+            closed.result(30)
+
+    def test_a_closed_store_refuses_every_job(self, open_store: OpenStore) -> None:
+        store = open_store()
+        store.close()
+
+        for run in (store.do, store.read_now):
+            with pytest.raises(RuntimeError, match="closed"):
+                run(known)
+
+    def test_everyone_who_asked_is_told_before_it_closes(self, open_store: OpenStore) -> None:
+        told: list[object] = []
+        with open_store() as store:
+            store.do(register("s"))
+            store.before_close += [lambda: told.append(store.read_now(known)), lambda: told.append("second")]
+
+        assert told == [["s"], "second"]
 
     @pytest.mark.parametrize("count", [0, 1, 333, 334, 5000])
     def test_every_row_is_inserted_once(self, open_store: OpenStore, count: int) -> None:

@@ -127,10 +127,10 @@ class Store(Protocol):
     SQLite begins an epoch whenever the file is opened, because a file is exchanged only while it is closed. An engine
     that runs by itself keeps one row, which a migration, a copy and a restore change and a restart does not.
     """
-    after_commit: Callable[[], None] = staticmethod(lambda: None)
-    """Called after every commit."""
-    before_close: Callable[[], None] = staticmethod(lambda: None)
-    """Called once when the store is about to close, while it still answers."""
+    after_commit: list[Callable[[], None]]
+    """Each is called after every commit."""
+    before_close: list[Callable[[], None]]
+    """Each is called once when the store is about to close, while it still answers."""
 
     def __enter__(self) -> Self:
         return self
@@ -177,4 +177,4 @@ class Store(Protocol):
         """
 
     def close(self) -> None:
-        """Finish the queued writes, then close. A second call does nothing."""
+        """Finish the queued writes and the reads of every thread, then close. A second call does nothing."""
