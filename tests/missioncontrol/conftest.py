@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.postgresql.store import PostgresStore
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
-from tests.missioncontrol.postgres import Server, emptied
+from tests.missioncontrol.postgres import Server, emptied, use_for_machines
 
 DECLARED = {"Session-Exporter": "0.1.0"}
 Opener = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -49,6 +48,12 @@ def postgres_url(migrated_url: str) -> str:
     return emptied(migrated_url)
 
 
+@pytest.fixture
+def postgres_of_the_process(postgres_url: str) -> None:
+    """The database of state machines."""
+    use_for_machines(postgres_url)
+
+
 @pytest.fixture(params=["file", "memory", "postgresql"])
 def store(request: pytest.FixtureRequest, store_path: Path) -> Iterator[Store]:
     if request.param == "postgresql":
@@ -60,11 +65,9 @@ def store(request: pytest.FixtureRequest, store_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture(params=["file", "postgresql"])
-def open_again(request: pytest.FixtureRequest, store_path: Path) -> Callable[[], Store]:
-    """Opens one store as often as it is called, with what was stored before."""
-    if request.param == "postgresql":
-        return partial(PostgresStore, request.getfixturevalue("postgres_url"))
-    return partial(SqliteStore, store_path)
+def address(request: pytest.FixtureRequest, store_path: Path) -> str:
+    """The address of a store that outlives the process, and that several may have open."""
+    return str(request.getfixturevalue("postgres_url") if request.param == "postgresql" else store_path)
 
 
 @pytest.fixture

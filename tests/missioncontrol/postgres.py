@@ -18,7 +18,9 @@ from typing import Any, Final, Self
 
 import psycopg
 
+from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.postgresql.migrate import migrate
+from exporter.missioncontrol.store.postgresql.store import PostgresStore
 
 DEBIAN: Final = Path("/usr/lib/postgresql/15/bin")
 PASSWORD: Final = "only for tests of this machine"
@@ -168,6 +170,20 @@ def emptied(url: str) -> str:
         ]
         connection.execute("; ".join(statements).encode())
     return url
+
+
+_OF_THE_PROCESS: Final[list[str]] = []
+
+
+def use_for_machines(url: str) -> None:
+    """Let state machines of hypothesis, which have no fixtures, use this database."""
+    _OF_THE_PROCESS[:] = [url]
+
+
+def opened_on_postgres(*, is_new: bool) -> Store:
+    """Open the store of that database, emptied when it is new."""
+    (url,) = _OF_THE_PROCESS
+    return PostgresStore(emptied(url) if is_new else url)
 
 
 def _free_port() -> int:

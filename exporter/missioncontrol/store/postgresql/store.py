@@ -40,15 +40,16 @@ class PostgresStore(Store):
 
     def __init__(self, url: str, *, tenant: str = "default", may_be_away: bool = False) -> None:
         """Connect. With `may_be_away` a server that cannot be reached is no error: jobs fail until it can be."""
-        self.notices = []
+        self.notices, self.after_commit, self.before_close = [], [], []
         self.path = None
         self.url, self.tenant = url, tenant
         self._epoch = 0
         self._numbers = EventNumbers()
         self._idle: list[PostgresDatabase] = []
-        self._lock = threading.Lock()
+        self._used = 0
+        self._lock = threading.Condition()
         self._away_until, self._away_reason = 0.0, ""
-        self._closed = False
+        self._closed = self._ended = False
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="store-write")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="store-read")
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
@@ -117,15 +118,20 @@ class PostgresStore(Store):
         """Finish the queued writes, then close every connection."""
         if self._closed:
             return
-        self.before_close()
+        for call in self.before_close:
+            call()
         self._closed = True
         for threads in (self._writers, self._readers, self._quick_reader):
             threads.shutdown()
+        with self._lock:
+            self._ended = True
+            self._lock.wait_for(lambda: not self._used)
         self._close_idle()
 
     def _write(self, job: Job[Result]) -> Result:
         result = self._run(job, writes=True)
-        self.after_commit()
+        for call in self.after_commit:
+            call()
         return result
 
     def _run(self, job: Job[Result], *, writes: bool) -> Result:
@@ -157,7 +163,10 @@ class PostgresStore(Store):
 
     def _take(self) -> PostgresDatabase:
         with self._lock:
+            if self._ended:
+                raise RuntimeError("the store is closed")
             if self._idle:
+                self._used += 1
                 return self._idle.pop()
             if time.monotonic() < self._away_until:
                 raise StoreAway(self._away_reason)
@@ -168,11 +177,15 @@ class PostgresStore(Store):
                 self._away_until, self._away_reason = time.monotonic() + _AWAY_SECONDS, str(error)
             raise
         self._epoch = opened.tenant.epoch
+        with self._lock:
+            self._used += 1
         return PostgresDatabase(opened, self._numbers)
 
     def _give_back(self, database: PostgresDatabase) -> None:
         with self._lock:
-            if not self._closed and database.is_usable():
+            self._used -= 1
+            self._lock.notify_all()
+            if database.is_usable():
                 self._idle.append(database)
                 return
         database.opened.raw.close()
