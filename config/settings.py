@@ -224,6 +224,19 @@ class Thresholds(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     quarantined: Annotated[int, setting(ge=1, le=1_000_000_000)] = 1
 
 
+class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A Mission Control that is run for a team.
+
+    store: Address of its store: a path, sqlite:///PATH or postgresql://HOST/DATABASE; --store overrides it.
+    store_file: File with the address of the store, for one with a password.
+    """
+
+    store: Annotated[str | None, setting("postgresql://mc@db.example.com/mc", secret=True, instead_of="store_file")] = (
+        None
+    )
+    store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
+
+
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All settings; paths are absolute once loaded.
 
@@ -243,6 +256,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: What is masked besides the built-in rules, and what is not.
     limits: How much the exporter uses at most.
     check: When exporter status --check finds fault with what is pending.
+    receiver: What exporter mission-control serve runs on.
     """
 
     copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
@@ -261,3 +275,4 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: Redaction = field(default_factory=Redaction)
     limits: Limits = field(default_factory=Limits)
     check: Thresholds = field(default_factory=Thresholds)
+    receiver: ReceiverSettings = field(default_factory=ReceiverSettings)

@@ -134,7 +134,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
 
 async def serve(
     settings: "Settings",
-    store: Path,
+    store: str,
     *,
     host: str,
     port: int,
@@ -143,7 +143,7 @@ async def serve(
     public_url: str | None,
     on_notice: Callable[[str], None],
 ) -> int:
-    """Run the receiver and its page alone, with this file as its store, until a signal."""
+    """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.missioncontrol.http.public import PublicUrl
     from exporter.missioncontrol.opening import serve_alone

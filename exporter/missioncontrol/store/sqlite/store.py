@@ -76,7 +76,7 @@ class SqliteStore(Store):
         """Remove the copies of deleted text from the file and the log, between two transactions."""
         return self._put(lambda database: erase(database, self._file), alone=True)
 
-    def remove_set_aside(self, before: datetime) -> None:
+    def clean(self, before: datetime) -> None:
         """Remove damaged files that were set aside and not written since then."""
         for path in self.path.parent.glob(f"{self.path.name}.corrupt-*") if self.path is not None else ():
             with suppress(FileNotFoundError):
