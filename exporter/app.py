@@ -87,6 +87,13 @@ async def _following(
             await running.close()
 
 
+async def upgrade_check(index: str | None) -> dict[str, Any]:
+    """Ask this package index, or that of pip or the public one, for a newer version."""
+    from exporter.wiring import upgrade
+
+    return await upgrade.upgrade_check(upgrade.index_of(os.environ, index))
+
+
 async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
     from exporter.daemon.serving import first_of

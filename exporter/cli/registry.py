@@ -56,6 +56,7 @@ COMMANDS: Final = (
     CommandRow("service restart", "stop and start the service", "commands.service:restart"),
     CommandRow("service logs", "show the last lines that the service wrote", "commands.service:logs"),
     CommandRow("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
+    CommandRow("upgrade-check", "ask a package index for a newer version", "commands.upgrade_check:upgrade_check"),
     CommandRow("config show", "show the effective settings, secrets redacted", "commands.config:show"),
     CommandRow("config check", "validate a configuration file", "commands.config:check"),
     CommandRow("config example", "print an annotated configuration file", "commands.config:example"),

@@ -74,6 +74,7 @@ class Machine:
         self.floor: Floor | None = None
         self.sessions: list[SessionFile] = []
         self.running: list[Running] = []
+        self.program = command()
         self.environment = {
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
@@ -131,7 +132,7 @@ class Machine:
     # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
     def command(self, *arguments: str) -> list[str]:
         """The command line with this machine's configuration."""
-        return command(*arguments, "--config", str(self.write_settings()))
+        return [*self.program, *arguments, "--config", str(self.write_settings())]
 
     def exporter(
         self,

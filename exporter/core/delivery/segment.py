@@ -21,9 +21,11 @@ from exporter.core.events.envelope import (
     Unreadable,
     decode,
     decode_envelope,
+    is_too_deep,
     is_utf8,
     pieces,
 )
+from exporter.core.events.json_scanner import DEPTH_MAX
 from exporter.core.events.lines import Oversized
 from exporter.core.events.live_text import is_piece
 from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
@@ -152,6 +154,8 @@ class SegmentBuilder:
             try:
                 envelope = read(line)
             except REFUSALS:
+                break
+            if len(line) > DEPTH_MAX and is_too_deep(line, DEPTH_MAX):
                 break
             identity = envelope.id
             if not identity.isascii() or not 0 < len(identity) <= ID_LENGTH_MAX:
