@@ -236,6 +236,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     port: Port of the embedded Mission Control on loopback; 0: any free port.
     host_name: Name of this machine in reports, instead of its host name.
     log_level: Lowest level that is logged.
+    log_format: Form of the log of run, up and mission-control serve on stderr: text; json: one JSON document a line.
     source: Where events come from besides the CLI's files; nothing is connected to unless it is named.
     mission_control: Where sessions are delivered; for more than one, [mission_control.NAME] each.
     otel: Where traces, metrics and logs are sent; for more than one, [otel.NAME] each.
@@ -254,6 +255,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     port: Annotated[int, setting(ge=0, le=65_535)] = 8411
     host_name: Annotated[Name | None, setting("laptop")] = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
     source: tuple[Source, ...] = ()
     mission_control: dict[str, MissionControl] = field(default_factory=dict)
     otel: dict[str, Otel] = field(default_factory=dict)

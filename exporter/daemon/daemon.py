@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.names import LOCAL
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
@@ -170,7 +170,8 @@ class Daemon:
         while True:
             for place in self.defects.keys() - reported:
                 reported.add(place)
-                self.say(Level.ERROR, "a defect keeps something of an event from telemetry; please report it", at=place)
+                text = "a defect keeps something of an event from telemetry; please report it"
+                self.say(NoticeName.DEFECT, Level.ERROR, text, at=place)
             if time.monotonic() >= expires:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
                 with contextlib.suppress(sqlite3.Error):  # lanes report a full disk
@@ -281,6 +282,17 @@ class Daemon:
                 return counts
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def sums(self) -> dict[str, object]:
+        """Return what was done since the start, also after the end: events by sink, redactions, what is pending."""
+        lanes = {run.name: run.lanes.values() for run in self.runs}
+        pending = {name: sum(lane.lag_bytes() for lane in some) for name, some in lanes.items()}
+        return {
+            "ran_seconds": round(time.time() - self.started, 1),
+            "events": {name: sum(lane.progress.events for lane in some) for name, some in lanes.items()},
+            "redacted": max((sum(lane.progress.masked for lane in some) for some in lanes.values()), default=0),
+            "pending_bytes": {name: size for name, size in pending.items() if size},
+        }
+
     def counts(self) -> dict[str, int]:
         """Return how much there is, and how much of it is at the embedded Mission Control, else at the last sink."""
         counted = next((run for run in self.runs if run.name == LOCAL), self.runs[-1])
@@ -318,6 +330,6 @@ class Daemon:
                 return lane.position.offset
         return None
 
-    def say(self, level: Level, message: str, **fields: object) -> None:
+    def say(self, name: NoticeName, level: Level, message: str, **fields: object) -> None:
         """Report something about the daemon itself."""
-        self.notice(Notice(level, message, fields=fields))
+        self.notice(Notice(name, level, message, fields=fields))

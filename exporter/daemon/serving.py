@@ -9,7 +9,7 @@ import webbrowser
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.sources.files.session_file import NO_DESCRIPTOR
 
 if sys.platform != "win32":
@@ -55,7 +55,8 @@ def tell_when_full(notice: Callable[[Notice], None]) -> None:
             loop.default_exception_handler(context)
         elif loop.time() >= said_at + _SAY_SECONDS:
             said_at = loop.time()
-            notice(Notice(Level.ERROR, "too many open files (ulimit -n)", fields={"what": str(context["message"])}))
+            text, what = "too many open files (ulimit -n)", str(context["message"])
+            notice(Notice(NoticeName.TOO_MANY_OPEN_FILES, Level.ERROR, text, fields={"what": what}))
 
     asyncio.get_running_loop().set_exception_handler(handle)
 

@@ -18,7 +18,7 @@ from config.settings import Settings
 from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS, Envelope
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.status_report import sink_status
 from exporter.pipeline.sink_workers import SinkWorkers
@@ -60,7 +60,8 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     figures = Figures()
 
     def failed(why: str) -> None:
-        daemon.notice(Notice(Level.WARNING, "the exporter's own figures were not taken", fields={"why": why}))
+        text = "the exporter's own figures were not taken"
+        daemon.notice(Notice(NoticeName.SIDE_NOT_TAKEN, Level.WARNING, text, fields={"why": why}))
 
     attributes = {"service.name": "session-exporter", "service.version": VERSION}
     attributes["service.instance.id"] = exporter_id(daemon.store)
