@@ -224,6 +224,19 @@ class Thresholds(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     quarantined: Annotated[int, setting(ge=1, le=1_000_000_000)] = 1
 
 
+class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What monitors are told over HTTP: /metrics for Prometheus, /healthz (alive), /readyz (follows and can remember).
+
+    listen: Address and port to listen on, such as 127.0.0.1:9464; nothing is listened on without it.
+    token_file: File with the token that /metrics needs, as Authorization: Bearer. It is read for every request.
+    allow_open: Listen beyond loopback without a token; anybody in the network can read the metrics.
+    """
+
+    listen: Annotated[str | None, setting("127.0.0.1:9464", address="listen")] = None
+    token_file: Annotated[str | None, setting("~/.config/exporter/metrics.token", path=True)] = None
+    allow_open: bool = False
+
+
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All settings; paths are absolute once loaded.
 
@@ -244,6 +257,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: What is masked besides the built-in rules, and what is not.
     limits: How much the exporter uses at most.
     check: When exporter status --check finds fault with what is pending.
+    metrics: What monitors can ask over HTTP.
     """
 
     copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
@@ -263,3 +277,4 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: Redaction = field(default_factory=Redaction)
     limits: Limits = field(default_factory=Limits)
     check: Thresholds = field(default_factory=Thresholds)
+    metrics: Metrics = field(default_factory=Metrics)

@@ -84,6 +84,7 @@ class Daemon:
         self.defects: Mapping[str, int] = {}
         """Internal errors that kept something from telemetry, counted by their place in the code."""
         self.ready = asyncio.Event()
+        self.is_ending = False
         self._drain_seconds = drain_seconds
         self._give_up_seconds = give_up_seconds
         self._incomplete_seconds = incomplete_line_seconds
@@ -154,7 +155,8 @@ class Daemon:
         self.ready.set()
         self._housekeeping = asyncio.create_task(self._keep_house())
 
-    def _events_read(self) -> dict[str, int]:
+    def events_read(self) -> dict[str, int]:
+        """Return how many events every source has read since the start, by its name."""
         others = self.observing.events_read() if self.observing is not None else {}
         return {"files": self.reader.events_read, **others}
 
@@ -162,7 +164,7 @@ class Daemon:
         """Return how many events a second every source has read in the last ten seconds, by its name."""
         since, before = self._events_noted[0]
         seconds = max(_RATE_SECONDS_MIN, time.monotonic() - since)
-        read = {name: max(0, count - before.get(name, 0)) for name, count in self._events_read().items()}
+        read = {name: max(0, count - before.get(name, 0)) for name, count in self.events_read().items()}
         return {name: round(count / seconds, 1) for name, count in read.items()}
 
     async def _keep_house(self) -> None:
@@ -177,12 +179,13 @@ class Daemon:
                 with contextlib.suppress(sqlite3.Error):  # lanes report a full disk
                     self.quarantine.expire()
             await asyncio.sleep(_RATE_SECONDS)
-            self._events_noted.append((time.monotonic(), self._events_read()))
+            self._events_noted.append((time.monotonic(), self.events_read()))
             for run in self.runs:
                 run.check_endings()
 
     async def stop(self) -> None:
         """Finish the requests that are under way, for `drain_seconds` at most, and close everything."""
+        self.is_ending = True
         if self._housekeeping is not None:
             self._housekeeping.cancel()
         self.source.close()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,7 +50,8 @@ class RunningExporter:
     """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
     `installation` is what this state directory is called.
 
-    `notices` takes notices. `beside` are further tasks that run while it is served.
+    `notices` takes notices. `monitor` makes what answers monitors. `beside` are further tasks that run while it is
+    served.
     """
 
     daemon: Daemon
@@ -62,6 +63,7 @@ class RunningExporter:
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
     page: "ServerHandle | None" = None
+    monitor: Callable[[], AbstractAsyncContextManager[int] | None] = lambda: None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
     def answers(self, helpers: "Helpers | None" = None) -> ControlRequests:
@@ -82,7 +84,10 @@ class RunningExporter:
         if self.receiver is not None:
             self.page = await open_page(self.receiver)
         try:
-            async with control_socket(state_dir, self.answers().answer):
+            async with AsyncExitStack() as stack:
+                if (monitor := self.monitor()) is not None:
+                    await stack.enter_async_context(monitor)
+                await stack.enter_async_context(control_socket(state_dir, self.answers().answer))
                 works = [reports.run(), self._watch_state(state_dir), self._flush(), *(work() for work in self.beside)]
                 tasks = [asyncio.create_task(work) for work in works]
                 try:

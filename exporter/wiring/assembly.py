@@ -3,7 +3,7 @@
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -75,8 +75,19 @@ def join(
     host = settings.host_name or socket.gethostname()
     return RunningExporter(
         *(daemon, redaction, host, limits.max_line_bytes, notice, installation, receiver, receiver_store),
+        monitor=partial(_monitor, settings, daemon, side),
         beside=beside,
     )
+
+
+def _monitor(
+    settings: "Settings", daemon: Daemon, side: "SideTelemetry | None"
+) -> "AbstractAsyncContextManager[int] | None":
+    if settings.metrics.listen is None:
+        return None
+    from exporter.wiring.monitoring import monitored
+
+    return monitored(settings.metrics, settings.metrics.listen, daemon, side.tally if side is not None else None)
 
 
 def _side_telemetry(

@@ -57,7 +57,7 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     endpoints = [one for one in settings.otel.values() if one.health]
     if not endpoints:
         return
-    figures = Figures()
+    present = Figures()
 
     def failed(why: str) -> None:
         text = "the exporter's own figures were not taken"
@@ -68,7 +68,7 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     sending = [
         Health(
             endpoint_of(one),
-            lambda: figures,
+            lambda: present,
             attributes | one.resource_attributes,
             VERSION,
             failed=failed,
@@ -80,14 +80,15 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
         for health in sending:
             health.start()
         while True:
-            figures = _figures(daemon, tally)
+            present = figures(daemon, tally)
             await asyncio.sleep(_LOOK_SECONDS)
     finally:
-        figures = _figures(daemon, tally)
+        present = figures(daemon, tally)
         await asyncio.gather(*(asyncio.to_thread(health.stop) for health in sending))
 
 
-def _figures(daemon: Daemon, tally: Tally) -> Figures:
+def figures(daemon: Daemon, tally: Tally | None) -> Figures:
+    """Return the present figures; without `tally` nothing is known of telemetry."""
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
         for lane in run.lanes.values():
@@ -95,10 +96,10 @@ def _figures(daemon: Daemon, tally: Tally) -> Figures:
     return Figures(
         {run.name: _sink_figures(run) for run in daemon.runs},
         redactions,
-        dict(tally.unknown),
-        tally.orphans,
+        dict(tally.unknown) if tally is not None else {},
+        tally.orphans if tally is not None else 0,
         daemon.quarantine.count(),
-        sum(tally.defects.values()),
+        sum(daemon.defects.values()),
     )
 
 

@@ -1,4 +1,4 @@
-"""The names of events in the log are those that docs/operations.md explains."""
+"""Events of the log and alerts are those that docs/operations.md explains."""
 
 import re
 
@@ -15,3 +15,10 @@ def test_every_event_of_the_log_is_explained_and_no_other() -> None:
     ]
 
     assert sorted(explained) == sorted(f"`{name}`" for name in NoticeName)
+
+
+def test_every_alert_has_its_row_in_the_runbook_and_no_other() -> None:
+    alerts = re.findall(r"alert: (\w+)", text("exporter/grafana/alerts.yaml"))
+    _, _, after = text("docs/operations.md").partition("| alert | what to do |")
+
+    assert re.findall(r"^\| `(\w+)` \|", after.partition("\n\n")[0], re.MULTILINE) == alerts
