@@ -246,6 +246,8 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     history_days: Sessions that changed within this number of days are delivered; older ones only by backfill.
     give_up_seconds: Time without an accepted request after which backfill and run --until-idle end.
     drain_seconds: Time that a stop waits for requests in flight.
+    linger_seconds: Time for which run, asked to stop by SIGTERM, goes on following sessions that are open, until they
+        have ended and are delivered; for an exporter that is stopped together with the CLI, as in a pod.
     port: Port of the embedded Mission Control on loopback; 0: any free port.
     host_name: Name of this machine in reports, instead of its host name.
     log_level: Lowest level that is logged.
@@ -266,6 +268,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     history_days: Annotated[int, setting(ge=0, le=36_500, flag="--days")] = 7
     give_up_seconds: Annotated[float, setting(ge=0, le=86_400)] = 60.0
     drain_seconds: Annotated[float, setting(ge=0, le=60)] = 1.5
+    linger_seconds: Annotated[float, setting(ge=0, le=3_600)] = 0.0
     port: Annotated[int, setting(ge=0, le=65_535)] = 8411
     host_name: Annotated[Name | None, setting("laptop")] = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
     from exporter.core.notice import Notice
     from exporter.daemon.running import Redactors, RunningExporter
+    from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.server import Certificate
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
@@ -66,7 +67,7 @@ async def _following(
     local: bool = False,
     session_ids: Sequence[str] = (),
     first: "Notice | None" = None,
-) -> "AsyncIterator[tuple[RunningExporter, asyncio.Event]]":
+) -> "AsyncIterator[tuple[RunningExporter, Stop]]":
     """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets.
 
     `first` is said before anything else, once the state directory is ours.
@@ -145,8 +146,21 @@ async def run(loaded: "Loaded", *, session_ids: Sequence[str], until_idle: bool,
             ended = Exit(await first_of(stop, running.daemon.until_idle()) or Exit.DONE)
         else:
             await stop.wait()
+            await _linger(running, stop, settings)
     running.say(NoticeName.STOPPED, "stopped", **running.daemon.sums())
     return ended
+
+
+async def _linger(running: "RunningExporter", stop: "Stop", settings: "Settings") -> None:
+    from exporter.core.notice import NoticeName
+    from exporter.daemon.linger import linger, open_sessions
+
+    abandoned_seconds = settings.limits.abandoned_after_hours * 3600
+    if settings.linger_seconds and not stop.is_by_person:
+        count = sum(1 for _ in open_sessions(running.daemon, abandoned_seconds))
+        text = "asked to stop; it follows until open sessions have ended"
+        running.say(NoticeName.LINGERING, text, sessions=count, seconds=settings.linger_seconds)
+        await linger(running.daemon, settings.linger_seconds, abandoned_seconds)
 
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:

@@ -29,6 +29,7 @@ class NoticeName(StrEnum):
     PAGE = "page"
     READY = "ready"
     CAUGHT_UP = "caught_up"
+    LINGERING = "lingering"
     STOPPING = "stopping"
     STOPPED = "stopped"
     FAILED = "failed"

@@ -95,6 +95,10 @@ class Daemon:
 
     # ---- what the source reports ----------------------------------------------------------------------------
 
+    def scan(self) -> None:
+        """Look for every change of the files now, and do not wait until one is reported."""
+        self.source.scan()
+
     @property
     def files(self) -> dict[str, SessionFile]:
         """Every session that is followed, by its file or by its journal."""

@@ -27,13 +27,20 @@ def leave_no_core() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def stop_on_signals() -> asyncio.Event:
-    """Return an event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+class Stop(asyncio.Event):
+    """Set when it is time to stop; `is_by_person` says that somebody pressed Ctrl-C."""
+
+    is_by_person = False
+
+
+def stop_on_signals() -> Stop:
+    """Return what the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    stop, loop = Stop(), asyncio.get_running_loop()
 
     def asked(number: int) -> None:
         if stop.is_set():
             os._exit(128 + number)  # every mark is safe at any instant
+        stop.is_by_person = number == signal.SIGINT
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
