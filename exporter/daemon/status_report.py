@@ -16,7 +16,7 @@ import msgspec
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.events.summary import Summary
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, confirmations, durable_between, iso
 from exporter.pipeline.lane import Lane
@@ -136,6 +136,7 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
         unconfirmed=unconfirmed,
         confirmed_at=confirmed_at,
         copies=sink_state.sink.copies,
+        remark=sink_state.remark,
     )
 
 
@@ -358,7 +359,7 @@ class Reports:
             self._copied.discard(run.name)
         elif run.name not in self._copied:
             self._copied.add(run.name)
-            self._daemon.notice(Notice(Level.WARNING, _COPIED, None, run.name))
+            self._daemon.notice(Notice(NoticeName.STATE_COPIED, Level.WARNING, _COPIED, None, run.name))
 
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:

@@ -18,7 +18,7 @@ from exporter.core.delivery.position import Identity, Mark, Position
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.session_state import Agreement, SessionEvent
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.notice import Level
+from exporter.core.notice import Level, NoticeName
 from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Delivered, SinkSession
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sources.files.session_file import SessionFile, open_inside
@@ -183,7 +183,7 @@ class Lane:
                 return self._settle() if self.stopped else more
             except StoreDamagedError as error:
                 message = "the store is damaged and set aside; the receiver is asked"
-                self._session.say(Level.ERROR, message, aside=str(error.path))
+                self._session.say(NoticeName.DATABASE_SET_ASIDE, Level.ERROR, message, aside=str(error.path))
                 return True
             except QuarantineFullError:
                 self._session.troubled("quarantine_full", "the quarantine is full; the session waits for room")
@@ -307,7 +307,8 @@ class Lane:
         missed = self.lag_bytes()
         if missed and self.progress.bytes_gone != missed:
             self.progress.bytes_gone = missed
-            self._session.say(Level.ERROR, "the file is gone before delivery", bytes=missed)
+            text = "the file is gone before delivery"
+            self._session.say(NoticeName.SESSION_FILE_GONE, Level.ERROR, text, bytes=missed)
         return True
 
     def _settle(self) -> bool:

@@ -70,6 +70,7 @@ class Machine:
         self.settings: dict[str, Any] = {"give_up_seconds": 20}
         self.tables: dict[str, dict[str, Any]] = {}
         self.archive: dict[str, Any] = {}
+        self.plain_tables: dict[str, dict[str, Any]] = {}
         self.team: Team | None = None
         self.floor: Floor | None = None
         self.sessions: list[SessionFile] = []
@@ -125,6 +126,9 @@ class Machine:
         if self.archive:
             lines.append("[archive]")
             lines += [f"{key} = {json.dumps(value)}" for key, value in self.archive.items()]
+        for name, table in self.plain_tables.items():
+            lines.append(f"[{name}]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
         path = self.root / "exporter.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

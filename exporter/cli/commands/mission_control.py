@@ -83,7 +83,7 @@ def serve(
     from exporter import app
     from exporter.missioncontrol.http.server import Certificate
 
-    settings = context.load(fallbacks=False).settings
+    settings = context.load(fallbacks=False, logs=True).settings
     if bool(certificate) != bool(key):
         raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
     given = {name: value for name, value in kept.items() if value is not None}
