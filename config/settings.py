@@ -75,6 +75,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
+    history_days: Days before its first run from which an endpoint is sent what sessions hold; 0: what begins from then
+        on. exporter backfill --sink otel sends the rest.
     """
 
     endpoint: Annotated[str, setting("http://localhost:4318", address="http")]
@@ -102,6 +104,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
         default_factory=dict
     )
+    history_days: Annotated[int, setting(ge=0, le=36_500)] = 0
 
 
 class Archive(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -286,13 +286,19 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
 
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:
+    from exporter.core.names import otlp_name
     from exporter.daemon.offline_status import status_asleep
     from exporter.wiring.sinks.registry import addresses
 
     root = Path(settings.copilot_home) / "session-state"
     changed_after = time.time() - settings.history_days * 86_400
+    history = {
+        otlp_name(name, signal): one.history_days * 86_400.0
+        for name, one in settings.otel.items()
+        for signal in one.signals
+    }
     status = status_asleep(
-        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait
+        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait, history=history
     )
     return dict(msgspec.to_builtins(status))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import MARKS, QUARANTINE
 from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
+from exporter.daemon.backfill import deliver_past
 from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
@@ -70,6 +71,7 @@ def join(
         give_up_seconds=settings.give_up_seconds,
         incomplete_line_seconds=limits.incomplete_line_seconds,
         holders=endings.holders,
+        deliver_past=deliver_past,
     )
     beside = side.tasks(daemon) if side is not None else []
     host = settings.host_name or socket.gethostname()

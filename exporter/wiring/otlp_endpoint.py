@@ -157,6 +157,7 @@ class OtlpEndpoint:
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
+                history_seconds=self.settings.history_days * 86_400.0,
             )
             if signal == "metrics":
                 sender = MetricSender(partial(self._sums, parts.notice, streams), _METRICS_SECONDS)
