@@ -91,7 +91,7 @@ def test_two_transactions_that_lock_each_other_both_succeed(postgres_url: str) -
         for answer in [store.submit(both("a", "b")), store.submit(both("b", "a"))]:
             answer.result(60)
 
-        assert len(tries) == 3
+        assert len(tries) >= 3
         rows = store.do(lambda database: database.execute("SELECT masked FROM sessions").fetchall())
         assert rows == [(2,), (2,)]
 
