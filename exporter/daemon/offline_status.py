@@ -1,7 +1,7 @@
 """The status of an exporter that does not run, from its state directory; imports no client."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,21 +31,23 @@ class _File:
 
 
 def status_asleep(
-    root: Path,
+    roots: Sequence[Path],
     state_dir: Path,
     configured: Mapping[str, str],
     *,
     changed_after: float,
     waits: Callable[[bytes], bool],
 ) -> StatusReport:
-    """Return how far every configured sink (name to address) is behind the files below `root`. Creates no file.
+    """Return how far every configured sink (name to address) is behind the files below `roots`. Creates no file.
 
     A session without a mark counts if it changed after `changed_after`: a start would deliver it. `waits` tells whether
     sums, as they are stored, hold something that was not sent.
     """
     sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
-    files = _files(root, changed_after)
+    files: dict[str, _File] = {}
+    for root in roots:
+        files = _files(root, changed_after) | files
     sources = [SourceStatus("files", len(files), 0.0, [])]
     if (state_dir / JOURNALS).exists():
         from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not
