@@ -256,7 +256,8 @@ class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All settings; paths are absolute once loaded.
 
-    copilot_home: Directory of the CLI. Sessions are read from session-state in it; nothing is written.
+    copilot_home: Directory of the CLI, a pattern such as /home/*/.copilot, or an array of both. Sessions are read from
+        session-state in each; nothing is written. Directories that match later are taken in.
     state_dir: Directory of marks, quarantine and the embedded store.
     cache_dir: Directory of the compiled rules.
     history_days: Sessions that changed within this number of days are delivered; older ones only by backfill.
@@ -279,7 +280,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     metrics: What monitors can ask over HTTP.
     """
 
-    copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
+    copilot_home: Annotated[str | tuple[str, ...], setting(path=True, many=True)] = "~/.copilot"
     state_dir: Annotated[str, setting(path=True)] = "~/.local/state/exporter"
     cache_dir: Annotated[str, setting(path=True)] = "~/.cache/exporter"
     history_days: Annotated[int, setting(ge=0, le=36_500, flag="--days")] = 7

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -151,7 +152,9 @@ def _changing_values(settings: Settings) -> set[str]:
         with suppress(ConfigError):
             values.add(read_token(one) or "")
     if settings.redaction.known_env_of_cli:
-        for pid in lock_holders(Path(settings.copilot_home) / "session-state"):
+        from exporter.wiring.sources import homes_in
+
+        for pid in chain.from_iterable(map(lock_holders, homes_in(settings).roots())):
             values.update(from_environ(environment_of(pid), settings.redaction.known_env))
     return values
 

@@ -66,6 +66,7 @@ class Machine:
         self.root = root
         self.home = root / "copilot"
         (self.home / "session-state").mkdir(parents=True)
+        self.homes: list[str] = []
         self.state = root / "state" / "exporter"
         self.settings: dict[str, Any] = {"give_up_seconds": 20}
         self.tables: dict[str, dict[str, Any]] = {}
@@ -118,7 +119,10 @@ class Machine:
 
     def write_settings(self) -> Path:
         """Write the configuration file as it is to be now."""
-        lines = [f"copilot_home = {json.dumps(str(self.home))}", f"state_dir = {json.dumps(str(self.state))}"]
+        lines = [
+            f"copilot_home = {json.dumps(self.homes or str(self.home))}",
+            f"state_dir = {json.dumps(str(self.state))}",
+        ]
         lines += [f"{key} = {json.dumps(value)}" for key, value in self.settings.items()]
         for name, table in self.tables.items():
             lines.append(f"[mission_control.{name}]")
