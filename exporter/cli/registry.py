@@ -69,6 +69,10 @@ COMMANDS: Final = (
         "allow a deleted session to be uploaded again",
         "commands.mission_control:restore",
     ),
+    CommandRow(
+        "mission-control migrate", "make or update the tables on PostgreSQL", "commands.mission_control:migrate"
+    ),
+    CommandRow("mission-control copy", "copy a store into an empty one", "commands.mission_control:copy"),
     CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     CommandRow("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
     CommandRow("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),

@@ -66,10 +66,12 @@ class Machine:
         self.root = root
         self.home = root / "copilot"
         (self.home / "session-state").mkdir(parents=True)
+        self.homes: list[str] = []
         self.state = root / "state" / "exporter"
         self.settings: dict[str, Any] = {"give_up_seconds": 20}
         self.tables: dict[str, dict[str, Any]] = {}
         self.archive: dict[str, Any] = {}
+        self.plain_tables: dict[str, dict[str, Any]] = {}
         self.team: Team | None = None
         self.floor: Floor | None = None
         self.sessions: list[SessionFile] = []
@@ -117,7 +119,10 @@ class Machine:
 
     def write_settings(self) -> Path:
         """Write the configuration file as it is to be now."""
-        lines = [f"copilot_home = {json.dumps(str(self.home))}", f"state_dir = {json.dumps(str(self.state))}"]
+        lines = [
+            f"copilot_home = {json.dumps(self.homes or str(self.home))}",
+            f"state_dir = {json.dumps(str(self.state))}",
+        ]
         lines += [f"{key} = {json.dumps(value)}" for key, value in self.settings.items()]
         for name, table in self.tables.items():
             lines.append(f"[mission_control.{name}]")
@@ -125,6 +130,9 @@ class Machine:
         if self.archive:
             lines.append("[archive]")
             lines += [f"{key} = {json.dumps(value)}" for key, value in self.archive.items()]
+        for name, table in self.plain_tables.items():
+            lines.append(f"[{name}]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
         path = self.root / "exporter.toml"
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -58,7 +58,7 @@ class Segment:
 
     `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `events` and `last_id` tell of the
     events, also where `ids` are of what was made of them. `usage` has what a journal keeps for telemetry, each with the
-    number of events before it and its offset.
+    number of events before it and its offset. `is_passed` says that the sink is sent nothing of what lies between.
     """
 
     start: Position
@@ -76,6 +76,7 @@ class Segment:
     size: int = 0
     events: int = 0
     last_id: str | None = None
+    is_passed: bool = False
     _hashes: dict[bool, list[bytes]] = field(default_factory=dict, init=False)
 
     def hashes(self, *, for_digest: bool) -> list[bytes]:
