@@ -26,7 +26,7 @@ from exporter.core.events.envelope import (
 )
 from exporter.core.events.lines import Oversized
 from exporter.core.events.live_text import is_piece
-from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
+from exporter.core.events.redaction import CLEAN, Masked, Redacted, RedactEvent, Refused, Verdicts
 from exporter.core.events.tool_calls import CALL_TYPES, ToolCalls
 from exporter.core.events.usage import USAGE_KEPT
 
@@ -124,13 +124,21 @@ class SegmentBuilder:
     def __post_init__(self) -> None:
         self.segment, self.offset = Segment(self.start, self.start), self.start.offset
 
-    def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
+    def take(
+        self,
+        lines: list[bytes | Oversized],
+        index: int,
+        until: int,
+        *,
+        is_ascii: bool = False,
+        verdicts: Verdicts | None = None,
+    ) -> int:
         """Take lines from `index` up to `until` while there is room; return the index of the first not taken.
 
-        `is_ascii` promises that all of them are ASCII.
+        `is_ascii` promises that all of them are ASCII. `verdicts` are those of the same redactor about these lines.
         """
         if self.skip is None and self.seen is None:
-            index = self._take_clean(lines, index, until, is_ascii)
+            index = self._take_clean(lines, index, until, is_ascii, verdicts)
         self.full = self.full or len(self.segment.ids) >= self.events_max or self.segment.size >= self.bytes_max
         if index < until and not self.full:
             taken = self._take_one(lines[index])
@@ -138,12 +146,15 @@ class SegmentBuilder:
             index += taken
         return index
 
-    def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
+    def _take_clean(
+        self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool, verdicts: Verdicts | None
+    ) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
         segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
         calls, call_types = self.calls, CALL_TYPES if self.calls is not None else frozenset[str]()
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
         offset, size = self.offset, segment.size
+        states = verdicts.states if verdicts is not None else None
         until = min(until, index + self.events_max - len(ids))
         while index < until:
             line = lines[index]
@@ -160,7 +171,10 @@ class SegmentBuilder:
                 break
             if not envelope.ephemeral:
                 event = line.strip(_WHITESPACE)
-                redacted = redact(event)
+                if states is None or verdicts is None or not (state := states[index]):
+                    redacted = redact(event)
+                else:
+                    redacted = event if state == CLEAN else verdicts.found[index]
                 if envelope.type in call_types and calls is not None:
                     redacted = calls.answered(envelope, offset, event, redacted)
                 if redacted is not event:

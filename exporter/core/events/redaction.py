@@ -4,7 +4,7 @@ The engine is in the top-level package `redaction`; `wiring/redactor.py` connect
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,18 @@ class Refused:
 
 
 Redacted: TypeAlias = bytes | Masked | Refused
+
+CLEAN: Final = 1
+"""The state of a line that leaves the machine as it is; 0 is that of a line nobody has looked at."""
+FOUND: Final = 2
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What is known already of some lines: the state of each, and what became of those whose state is `FOUND`."""
+
+    states: bytearray
+    found: dict[int, Masked | Refused]
 
 
 def line_of(redacted: Redacted) -> bytes | None:
