@@ -128,14 +128,14 @@ class RedactionHelper:
         theirs.close()
         self._connection: socket.socket | None = ours
 
-    @property
     def has_room(self) -> bool:
-        """Whether it takes one more part now."""
+        """Tell whether it takes one more part now."""
+        self._take_in()
         return self._connection is not None and len(self._offers) < PARTS_MAX
 
     def offer(self, lines: Lines) -> Offer | None:
         """Let the helper redact these lines; None if it has no room, or they are few or many."""
-        if not self.has_room:
+        if not self.has_room():
             return None
         data = b"\n".join([line if isinstance(line, bytes) else b"" for line in lines])
         if not _PART_BYTES_MIN <= len(data) <= _PART_BYTES_MAX:
@@ -153,15 +153,19 @@ class RedactionHelper:
         offer = self._offers[self._number] = Offer(bytearray(len(lines)), {}, slot, values)
         return offer
 
-    def look(self, offer: Offer, index: int) -> Offer | None:
-        """Take in what the helper has told, and tell it the line that the reader has come to.
+    def look(self, offer: Offer) -> Offer | None:
+        """Take in what the helper has told by now.
 
         None if the verdicts are not to be used: other values are known than those that they were made with.
         """
         if not offer.is_done:
-            self._memory.places[offer.slot] = index
             self._take_in()
         return offer if offer.values is self._known(()) else None
+
+    def taken(self, offer: Offer, index: int) -> None:
+        """Tell the helper which line the reader has come to: it need not look at those before."""
+        if not offer.is_done:
+            self._memory.places[offer.slot] = index
 
     def _take_in(self) -> None:
         while self._connection is not None:

@@ -173,16 +173,18 @@ class SegmentReader:
         begun = time.perf_counter()
         slice_end, lines_per_slice = begun + _SLICE_SECONDS, _LINES_PER_SLICE
         while not builder.full and reader.fill():
-            verdicts = self._verdicts(reader, builder)
-            part, at_once = reader.part, lines_per_slice
+            builder.verdicts = verdicts = self._verdicts(reader, builder)
+            chunk, at_once = reader.chunk, lines_per_slice
             if verdicts is not None:
                 at_once = _LINES_PER_SLICE_MAX if verdicts.states[reader.index] else _LINES_BEFORE_MEETING
-            until = min(len(part.lines), reader.index + at_once)
-            index = builder.take(part.lines, reader.index, until, is_ascii=part.is_ascii, verdicts=verdicts)
+            until = min(len(chunk.lines), reader.index + at_once)
+            index = builder.take(chunk.lines, reader.index, until, is_ascii=chunk.is_ascii)
             if index == reader.index:
                 break
             self.events_read += index - reader.index
             tail = reader.take(index)
+            if self._helper is not None and isinstance(offer := chunk.verdicts, Offer):
+                self._helper.taken(offer, index)
             now = time.perf_counter()
             fast = now - begun < _FAST_SECONDS
             lines_per_slice = min(lines_per_slice * 4, _LINES_PER_SLICE_MAX) if fast else _LINES_PER_SLICE
@@ -200,15 +202,15 @@ class SegmentReader:
         helper = self._helper
         if helper is None or builder.skip is not None or builder.seen is not None:
             return None
-        if reader.index == 0 and helper.has_room:
-            if reader.part.verdicts is None and len(reader.part.lines) > _LINES_PER_SLICE:
-                reader.part.verdicts = helper.offer(reader.part.lines)
-            while helper.has_room and (part := reader.read_ahead()) is not None:
-                if (verdicts := helper.offer(part.lines)) is None:
+        if reader.index == 0 and helper.has_room():
+            if reader.chunk.verdicts is None and len(reader.chunk.lines) > _LINES_PER_SLICE:
+                reader.chunk.verdicts = helper.offer(reader.chunk.lines)
+            while helper.has_room() and (chunk := reader.read_ahead()) is not None:
+                if (verdicts := helper.offer(chunk.lines)) is None:
                     break
-                part.verdicts = verdicts
-        offer = reader.part.verdicts
-        return helper.look(offer, reader.index) if isinstance(offer, Offer) else None
+                chunk.verdicts = verdicts
+        offer = reader.chunk.verdicts
+        return helper.look(offer) if isinstance(offer, Offer) else None
 
     def _reader(self, file: SessionFile, position: Position) -> Reader:
         reader = self._readers.pop((file, position), None)

@@ -21,12 +21,14 @@ from exporter.core.events.envelope import (
     Unreadable,
     decode,
     decode_envelope,
+    is_too_deep,
     is_utf8,
     pieces,
 )
+from exporter.core.events.json_scanner import DEPTH_MAX
 from exporter.core.events.lines import Oversized
 from exporter.core.events.live_text import is_piece
-from exporter.core.events.redaction import CLEAN, Masked, Redacted, RedactEvent, Refused, Verdicts
+from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused, Verdicts
 from exporter.core.events.tool_calls import CALL_TYPES, ToolCalls
 from exporter.core.events.usage import USAGE_KEPT
 
@@ -56,7 +58,7 @@ class Segment:
 
     `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `events` and `last_id` tell of the
     events, also where `ids` are of what was made of them. `usage` has what a journal keeps for telemetry, each with the
-    number of events before it and its offset.
+    number of events before it and its offset. `is_passed` says that the sink is sent nothing of what lies between.
     """
 
     start: Position
@@ -74,6 +76,7 @@ class Segment:
     size: int = 0
     events: int = 0
     last_id: str | None = None
+    is_passed: bool = False
     _hashes: dict[bool, list[bytes]] = field(default_factory=dict, init=False)
 
     def hashes(self, *, for_digest: bool) -> list[bytes]:
@@ -103,13 +106,14 @@ class SegmentBuilder:
     `skip` holds ids that this reader's sink has already: their events are passed over without being redacted.
     `seen` collects the id of every durable event. `keep_live` asks for redacted ephemeral events as well, which are
     never part of what is delivered. `calls` are the tool calls of the lines before; answers of commands that print
-    secrets are masked.
+    secrets are masked. `verdicts` are those of the same redactor about the lines that are taken next.
     """
 
     start: Position
     redact: RedactEvent
     _: KW_ONLY
     calls: ToolCalls | None = None
+    verdicts: Verdicts | None = None
     events_max: int = EVENTS_MAX
     bytes_max: int = BYTES_MAX
     skip: Container[str] | None = None
@@ -124,21 +128,13 @@ class SegmentBuilder:
     def __post_init__(self) -> None:
         self.segment, self.offset = Segment(self.start, self.start), self.start.offset
 
-    def take(
-        self,
-        lines: list[bytes | Oversized],
-        index: int,
-        until: int,
-        *,
-        is_ascii: bool = False,
-        verdicts: Verdicts | None = None,
-    ) -> int:
+    def take(self, lines: list[bytes | Oversized], index: int, until: int, *, is_ascii: bool = False) -> int:
         """Take lines from `index` up to `until` while there is room; return the index of the first not taken.
 
-        `is_ascii` promises that all of them are ASCII. `verdicts` are those of the same redactor about these lines.
+        `is_ascii` promises that all of them are ASCII.
         """
         if self.skip is None and self.seen is None:
-            index = self._take_clean(lines, index, until, is_ascii, verdicts)
+            index = self._take_clean(lines, index, until, is_ascii)
         self.full = self.full or len(self.segment.ids) >= self.events_max or self.segment.size >= self.bytes_max
         if index < until and not self.full:
             taken = self._take_one(lines[index])
@@ -146,15 +142,13 @@ class SegmentBuilder:
             index += taken
         return index
 
-    def _take_clean(
-        self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool, verdicts: Verdicts | None
-    ) -> int:
+    def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
         segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
+        verdicts = self.verdicts
         calls, call_types = self.calls, CALL_TYPES if self.calls is not None else frozenset[str]()
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
         offset, size = self.offset, segment.size
-        states = verdicts.states if verdicts is not None else None
         until = min(until, index + self.events_max - len(ids))
         while index < until:
             line = lines[index]
@@ -164,6 +158,8 @@ class SegmentBuilder:
                 envelope = read(line)
             except REFUSALS:
                 break
+            if len(line) > DEPTH_MAX and is_too_deep(line, DEPTH_MAX):
+                break
             identity = envelope.id
             if not identity.isascii() or not 0 < len(identity) <= ID_LENGTH_MAX:
                 break
@@ -171,10 +167,7 @@ class SegmentBuilder:
                 break
             if not envelope.ephemeral:
                 event = line.strip(_WHITESPACE)
-                if states is None or verdicts is None or not (state := states[index]):
-                    redacted = redact(event)
-                else:
-                    redacted = event if state == CLEAN else verdicts.found[index]
+                redacted = redact(event) if verdicts is None else verdicts.redacted(index, event, redact)
                 if envelope.type in call_types and calls is not None:
                     redacted = calls.answered(envelope, offset, event, redacted)
                 if redacted is not event:

@@ -133,11 +133,11 @@ class ToolCalls:
         key = key_of(envelope)
         self._known.pop(key, None)
         self._known[key] = _Known(offset, self._commands.rule_of(bytes(envelope.data)))
-        oldest = next(iter(self._known.values()))
-        while len(self._known) > self._memory_max or oldest.offset < offset - REACH_BYTES:
+        while next(iter(self._known.values())).offset < offset - REACH_BYTES:
+            self._known.popitem(last=False)  # no answer from here on can be of that call
+        if len(self._known) > self._memory_max:
             self._known.popitem(last=False)
-            self._begins = max(self._begins, oldest.offset + 1)
-            oldest = next(iter(self._known.values()))
+            self._begins = max(self._begins, next(iter(self._known.values())).offset)
 
     def rule_at(self, envelope: Envelope, offset: int) -> str | None:
         """Return the rule of an answer's call; note an event that starts a call. Other events have no call."""

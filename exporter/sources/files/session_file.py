@@ -187,7 +187,7 @@ class PastChangedError(Exception):
 
 
 @dataclass(slots=True)
-class Part:
+class Chunk:
     """The lines that one chunk of a file finishes. `verdicts` are what another process tells of them."""
 
     lines: list[bytes | Oversized] = field(default_factory=list)
@@ -198,7 +198,7 @@ class Part:
 class Reader:
     """Reads the whole lines of a session file from a position on, each once.
 
-    `part.lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` first and discards
+    `chunk.lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` first and discards
     a reader of an older generation.
     """
 
@@ -206,9 +206,9 @@ class Reader:
         self.file = file
         self.generation = file.generation
         self.position = position
-        self.part = Part()
+        self.chunk = Chunk()
         self.index = 0
-        self._ahead: deque[Part] = deque()
+        self._ahead: deque[Chunk] = deque()
         self._ascii = False
         self._files = files
         self._splitter = LineSplitter(position.offset, line_bytes_max)
@@ -238,13 +238,13 @@ class Reader:
 
         Raises `PastChangedError` if bytes that this reader has read have changed in the file.
         """
-        while self.index >= len(self.part.lines):
+        while self.index >= len(self.chunk.lines):
             if not self._ahead and not self._read():
                 return False
-            self.part, self.index = self._ahead.popleft(), 0
+            self.chunk, self.index = self._ahead.popleft(), 0
         return True
 
-    def read_ahead(self) -> Part | None:
+    def read_ahead(self) -> Chunk | None:
         """Read one more chunk before it is wanted, if there is a whole one and few are ahead; raises as `fill` does."""
         may_read = len(self._ahead) < _AHEAD_MAX and self.file.size - self._read_to >= CHUNK_BYTES
         return self._ahead[-1] if may_read and self._read() else None
@@ -263,7 +263,7 @@ class Reader:
         self._read_to += len(chunk)
         # An unfinished line belongs to the previous chunk as well.
         self._ascii = chunk.isascii() and (self._ascii or not self._splitter.held)
-        self._ahead.append(Part(self._splitter.feed(chunk), self._ascii))
+        self._ahead.append(Chunk(self._splitter.feed(chunk), self._ascii))
         begins = len(chunk) - self._splitter.held
         if begins >= 0:  # else the unfinished line began in a chunk before
             self._before_held = (before + chunk[max(0, begins - TAIL_BYTES) : begins])[-TAIL_BYTES:]
@@ -300,9 +300,9 @@ class Reader:
         return True
 
     def take(self, index: int) -> bytes:
-        """Move to `part.lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
+        """Move to `chunk.lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
         tail = b""
-        for line in reversed(self.part.lines[self.index : index]):
+        for line in reversed(self.chunk.lines[self.index : index]):
             if isinstance(line, Oversized):
                 tail = self._before(line.offset + line.size + 1) + tail
                 break
