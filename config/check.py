@@ -18,15 +18,16 @@ from config.given.toml import written
 from config.paths import Places
 from config.proxy import proxy_fault
 from config.reading import read_regular
-from config.settings import MissionControl, Otel, Settings, Source
+from config.settings import Metrics, MissionControl, Otel, Settings, Source
 from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import headers_fault, read_headers, read_token, token_fault
-from config.url import fault, file_fault, has_credentials, is_unencrypted, mask_url, path_of
+from config.url import fault, file_fault, has_credentials, is_loopback, is_unencrypted, listen_fault, mask_url, path_of
 
 _SHOWN_LENGTH_MAX = 80
 _ADDRESSES: dict[str, tuple[str, Callable[[str], str]]] = {
     "http": ("an http:// or https:// address", fault),
     "file": ("a file:// address", file_fault),
+    "listen": ("an address to listen on, HOST:PORT", listen_fault),
     "proxy": ('"env", "none" or an http:// or https:// address', proxy_fault),
 }
 _AS_TEXT: dict[Kind, str] = {
@@ -51,7 +52,19 @@ def checked(given: Layer, places: Places) -> Settings:
                 values[name] = _sinks(member, given, places)
     settings = Settings(**values)
     _check_archives(settings, given)
+    _check_metrics(settings.metrics, given)
     return settings
+
+
+def _check_metrics(metrics: Metrics, given: Layer) -> None:
+    """Who is in the network may not read the metrics unless the settings say so."""
+    if metrics.listen is None or is_loopback(f"http://{metrics.listen}") or metrics.token_file or metrics.allow_open:
+        return
+    one = given["metrics", "listen"]
+    raise one.error(
+        f"{one.key} is not on loopback, so anybody in the network could read the metrics",
+        "set metrics.token_file to a file with a token, or metrics.allow_open = true",
+    )
 
 
 def _check_archives(settings: Settings, given: Layer) -> None:
@@ -295,6 +308,7 @@ def check_secret_files(settings: Settings, given: Layer) -> None:
         _check_secret_file(partial(read_token, sink), given.get(("mission_control", name, "token_file")))
     for name, otel in settings.otel.items():
         _check_secret_file(partial(read_headers, otel), given.get(("otel", name, "headers_file")))
+    _check_secret_file(partial(read_token, settings.metrics), given.get(("metrics", "token_file")))
     for index, source in enumerate(settings.source):
         _check_secret_file(partial(read_token, source), given["source",].element(index, None, "token_file"))
 

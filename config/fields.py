@@ -53,7 +53,7 @@ class Field:
     expected: str
     example: object = None
     secret: bool = False
-    address: Literal["", "http", "file", "proxy"] = ""
+    address: Literal["", "http", "file", "proxy", "listen"] = ""
     path: bool = False
     instead_of: str = ""
     flag: str = ""

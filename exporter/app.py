@@ -19,7 +19,9 @@ from exporter.errors import Exit, ExporterError, LockedError
 if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
+    from exporter.core.notice import Notice
     from exporter.daemon.running import Redactors, RunningExporter
+    from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.server import Certificate
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
@@ -58,9 +60,18 @@ def build(
 
 @asynccontextmanager
 async def _following(
-    settings: "Settings", say: Say, *, port: int | None = None, local: bool = False, session_ids: Sequence[str] = ()
-) -> "AsyncIterator[tuple[RunningExporter, asyncio.Event]]":
-    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets."""
+    settings: "Settings",
+    say: Say,
+    *,
+    port: int | None = None,
+    local: bool = False,
+    session_ids: Sequence[str] = (),
+    first: "Notice | None" = None,
+) -> "AsyncIterator[tuple[RunningExporter, Stop]]":
+    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets.
+
+    `first` is said before anything else, once the state directory is ours.
+    """
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.state.lock import owned
@@ -76,6 +87,8 @@ async def _following(
     with owned(Path(settings.state_dir)):
         redaction = make_redaction(settings, say=say).helped()
         stop = stop_on_signals()
+        if first is not None:
+            say(first)
         running = build(settings, say, local=local, session_ids=session_ids, redaction=redaction)
         running.beside.append(manager.watch)
         try:
@@ -88,15 +101,74 @@ async def _following(
             await running.close()
 
 
-async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
+async def upgrade_check(index: str | None) -> dict[str, Any]:
+    """Ask this package index, or that of pip or the public one, for a newer version."""
+    from exporter.wiring import upgrade
+
+    return await upgrade.upgrade_check(upgrade.index_of(os.environ, index))
+
+
+def _started(loaded: "Loaded") -> "Notice":
+    from exporter.core.names import LOCAL, shown_url
+    from exporter.core.notice import Level, Notice, NoticeName
+    from exporter.version import VERSION
+    from exporter.wiring.sinks.registry import addresses
+
+    settings = loaded.settings
+    sinks = {name: shown_url(url) for name, url in addresses(settings).items()}
+    facts = {
+        "version": VERSION,
+        "settings": str(loaded.file) if loaded.file is not None else "defaults",
+        "copilot_home": settings.copilot_home,
+        "state_dir": settings.state_dir,
+        "sinks": sinks or {LOCAL: "embedded"},
+    }
+    return Notice(NoticeName.STARTED, Level.INFO, "started", fields=facts)
+
+
+@asynccontextmanager
+async def _telling(running: "RunningExporter") -> AsyncIterator[None]:
+    """Say where the page is, that it is ready, when it has caught up, and at the end that it stops."""
+    from exporter.core.notice import NoticeName
+
+    if running.page is not None:
+        running.say(NoticeName.PAGE, "the page is served", url=running.page.url)
+    running.say(NoticeName.READY, "ready")
+    catching_up = asyncio.create_task(running.say_when_caught_up())
+    try:
+        yield
+    finally:
+        catching_up.cancel()
+        running.say(NoticeName.STOPPING, "stopping")
+
+
+async def run(loaded: "Loaded", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
+    from exporter.core.notice import NoticeName
     from exporter.daemon.serving import first_of
 
-    async with _following(settings, on_notice, session_ids=session_ids) as (running, stop):
+    settings, ended = loaded.settings, Exit.DONE
+    following = _following(settings, on_notice, session_ids=session_ids, first=_started(loaded))
+    async with following as (running, stop), _telling(running):
         if until_idle:
-            return await first_of(stop, running.daemon.until_idle()) or Exit.DONE
-        await stop.wait()
-        return Exit.DONE
+            ended = Exit(await first_of(stop, running.daemon.until_idle()) or Exit.DONE)
+        else:
+            await stop.wait()
+            await _linger(running, stop, settings)
+    running.say(NoticeName.STOPPED, "stopped", **running.daemon.sums())
+    return ended
+
+
+async def _linger(running: "RunningExporter", stop: "Stop", settings: "Settings") -> None:
+    from exporter.core.notice import NoticeName
+    from exporter.daemon.linger import linger, open_sessions
+
+    abandoned_seconds = settings.limits.abandoned_after_hours * 3600
+    if settings.linger_seconds and not stop.is_by_person:
+        count = sum(1 for _ in open_sessions(running.daemon, abandoned_seconds))
+        text = "asked to stop; it follows until open sessions have ended"
+        running.say(NoticeName.LINGERING, text, sessions=count, seconds=settings.linger_seconds)
+        await linger(running.daemon, settings.linger_seconds, abandoned_seconds)
 
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
@@ -135,7 +207,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
 
 async def serve(
     settings: "Settings",
-    store: Path,
+    store: str,
     *,
     host: str,
     port: int,
@@ -144,7 +216,7 @@ async def serve(
     public_url: str | None,
     on_notice: Callable[[str], None],
 ) -> int:
-    """Run the receiver and its page alone, with this file as its store, until a signal."""
+    """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.missioncontrol.http.public import PublicUrl
     from exporter.missioncontrol.opening import serve_alone
@@ -217,13 +289,19 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
 
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:
+    from exporter.core.names import otlp_name
     from exporter.daemon.offline_status import status_asleep
     from exporter.wiring.sinks.registry import addresses
 
     root = Path(settings.copilot_home) / "session-state"
     changed_after = time.time() - settings.history_days * 86_400
+    history = {
+        otlp_name(name, signal): one.history_days * 86_400.0
+        for name, one in settings.otel.items()
+        for signal in one.signals
+    }
     status = status_asleep(
-        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait
+        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait, history=history
     )
     return dict(msgspec.to_builtins(status))
 

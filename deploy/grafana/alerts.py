@@ -68,6 +68,21 @@ def health_rules() -> tuple[Rule, ...]:
             "Nothing is lost while the session files exist. `exporter status` says what the endpoint answered last.",
         ),
         Rule(
+            "ExporterRefused", f"{highest(health.REFUSED, by=[health.SINK])} > 0", "1m", "critical",
+            "A sink refuses the token",
+            "Nothing is sent there until the token file holds another one; no restart is needed.",
+        ),
+        Rule(
+            "ExporterUnreachable", f"{highest(health.WAITING, by=[health.SINK])} > 0", "30m", "warning",
+            "A sink takes no events for half an hour",
+            "Nothing is lost while the session files exist. `exporter doctor` says what refuses on the way.",
+        ),
+        Rule(
+            "ExporterNotReady", f"{highest(health.PROBLEMS)} > 0", "5m", "critical",
+            "The exporter does not follow, or cannot remember what it delivered",
+            "`/readyz` has the reasons; a full disk is the most frequent one.",
+        ),
+        Rule(
             "ExporterRejected", f"{rejected} > 0", "0m", "critical",
             "An endpoint did not take records",
             "They are in quarantine: `exporter quarantine list` has the reasons, `exporter quarantine replay` tries "

@@ -98,6 +98,12 @@ class Feed(ABC):
         """
         return {}
 
+    def begin_at(self, since: Callable[[str], float], passed: Callable[[str], None]) -> None:  # noqa: B027  see below
+        """Send nothing of what a session held before the time that `since` returns for it; `passed` is told of it.
+
+        Most feeds send sessions whole.
+        """
+
     def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
         """Return how many events a sink has taken with these ids of a segment, and the id of the last one."""
         return len(ids), ids[-1] if ids else None

@@ -10,6 +10,7 @@ from exporter.core.delivery.schedule import Schedule
 from exporter.core.delivery.segment import BYTES_MAX
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import SinkState
+from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
 TOKEN_POLL_SECONDS: Final = 1.0
@@ -29,6 +30,8 @@ class SinkWorkers:
         self.sink_state = sink_state
         self.name = sink_state.sink.name
         self.lanes: dict[str, Lane] = {}
+        self.past: dict[str, SessionFile] = {}
+        """Sessions that are history already and wait for a lane."""
         self._connections = connections
         self._schedule: Schedule[Lane] = Schedule()
         self._work = asyncio.Event()

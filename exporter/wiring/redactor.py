@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from config.errors import ConfigError
-from config.settings import Settings
+from config.settings import Metrics, Settings, Source
 from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
@@ -146,7 +146,11 @@ def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
 def _secret_files(settings: Settings) -> list[Path]:
     """Return the files that hold tokens or headers, which may change while the program runs."""
     files = [kind.secret_file(one) for kind, _, one in configured(settings)]
-    return [Path(file) for file in (*files, *(one.token_file for one in settings.source)) if file]
+    return [
+        Path(file)
+        for file in (*files, *(one.token_file for one in settings.source), settings.metrics.token_file)
+        if file
+    ]
 
 
 def _changing_values(settings: Settings) -> set[str]:
@@ -158,9 +162,10 @@ def _changing_values(settings: Settings) -> set[str]:
     for kind, _, sink in configured(settings):
         with suppress(ConfigError):
             values.update(kind.secrets(sink))
-    for source in settings.source:
+    tokens: tuple[Source | Metrics, ...] = (*settings.source, settings.metrics)
+    for one in tokens:
         with suppress(ConfigError):
-            values.add(read_token(source) or "")
+            values.add(read_token(one) or "")
     if settings.redaction.known_env_of_cli:
         for pid in lock_holders(Path(settings.copilot_home) / "session-state"):
             values.update(from_environ(environment_of(pid), settings.redaction.known_env))

@@ -77,7 +77,7 @@ def installation_of(
         config_home if config_home.is_absolute() else home / ".config",
         reads=(Path(settings.copilot_home),),
         writes=(Path(settings.state_dir), Path(settings.cache_dir), *archives),
-        stop_seconds=settings.drain_seconds,
+        stop_seconds=settings.drain_seconds + settings.linger_seconds,
         user=environ["USER"] if is_system else None,
         environment=tuple((name, environ[name]) for name in sorted(kept)),
         reads_environment=settings.redaction.known_env_of_cli,

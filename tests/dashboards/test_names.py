@@ -13,7 +13,7 @@ from otel.instruments import instruments
 from otel.projection import is_known
 from tests.dashboards.boards import GRAFANA, ROOT, Asked, asked, filled, rules
 
-INSTRUMENTS: Final = (*instruments(), *health.TABLE)
+INSTRUMENTS: Final = (*instruments(), *health.TABLE, *health.SCRAPED)
 LABELS: Final = {label_name(label) for instrument in INSTRUMENTS for label in instrument.labels}
 SERIES: Final = {
     stored_name(instrument) + suffix

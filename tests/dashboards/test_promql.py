@@ -15,7 +15,7 @@ from tests.dashboards.boards import ALERTS, asked, filled, rules
 from tests.dashboards.promtool import check_rules, is_one, needs_promtool, run_tests
 
 MINUTES: Final = 480
-TABLES: Final = (*instruments.instruments(), *health.TABLE)
+TABLES: Final = (*instruments.instruments(), *health.TABLE, *health.SCRAPED)
 VALUES: Final[Mapping[Attribute, tuple[str, ...]]] = {
     names.LABEL_SUCCESS: ("true", "false"),
     names.PERMISSION_RESULT: ("approved", "denied-by-rules"),

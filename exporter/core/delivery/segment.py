@@ -144,8 +144,7 @@ class SegmentBuilder:
 
     def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
-        segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
-        verdicts = self.verdicts
+        segment, redact, keep_live, verdicts = self.segment, self.redact, self.keep_live, self.verdicts
         calls, call_types = self.calls, CALL_TYPES if self.calls is not None else frozenset[str]()
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
         offset, size = self.offset, segment.size
@@ -155,15 +154,13 @@ class SegmentBuilder:
             if line.__class__ is not bytes or (ids and size + len(line) > self.bytes_max):
                 break
             try:
-                envelope = read(line)
+                envelope = decode_envelope(line)
             except REFUSALS:
-                break
-            if len(line) > DEPTH_MAX and is_too_deep(line, DEPTH_MAX):
                 break
             identity = envelope.id
             if not identity.isascii() or not 0 < len(identity) <= ID_LENGTH_MAX:
                 break
-            if not (is_ascii or line.isascii()) and not is_utf8(line):
+            if (len(line) > DEPTH_MAX and is_too_deep(line, DEPTH_MAX)) or not (is_ascii or is_utf8(line)):
                 break
             if not envelope.ephemeral:
                 event = line.strip(_WHITESPACE)
