@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.state.database import set_aside
 from exporter.state.lock import one_at_a_time
 
@@ -37,7 +37,7 @@ def redaction_key(state_dir: Path, say: Callable[[Notice], None]) -> bytes | Non
             with one_at_a_time(state_dir):  # so that nobody sets aside the key that another process has just made
                 if (key := _read(path)) is None:
                     if aside := set_aside(path):
-                        say(Notice(Level.ERROR, _SAID, fields={"as": aside.name}))
+                        say(Notice(NoticeName.KEY_SET_ASIDE, Level.ERROR, _SAID, fields={"as": aside.name}))
                     key = _make(path)
         except OSError:
             return None

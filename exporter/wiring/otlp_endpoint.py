@@ -11,7 +11,7 @@ from config.proxy import proxy_for
 from config.settings import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
 from exporter.sinks.otlp import LANES, LOG_LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
@@ -125,7 +125,9 @@ class OtlpEndpoint:
     def not_taken(self, what: str, status: int) -> Notice:
         """Return the warning about a request that was not accepted."""
         why = f"answered {status}" if status else "no answer"
-        return Notice(Level.WARNING, f"{what} were not taken", None, self.name, {"why": why})
+        return Notice(
+            NoticeName.SIDE_NOT_TAKEN, Level.WARNING, f"{what} were not taken", None, self.name, fields={"why": why}
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -155,9 +157,11 @@ class OtlpEndpoint:
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
+                history_seconds=self.settings.history_days * 86_400.0,
             )
             if signal == "metrics":
-                sender = MetricSender(partial(self._sums, parts.notice, streams), _METRICS_SECONDS)
+                sums = partial(self._sums, parts.notice, streams)
+                sender = MetricSender(sums, _METRICS_SECONDS, self.settings.metrics_repeat_seconds)
                 feed = RecordFeed(mapper, signal, pack=_pack, sums=sender, endings=parts.endings)
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs", endings=parts.endings)
@@ -190,10 +194,18 @@ class EndpointSums:
         self._is_live = is_live
         self._temporality = endpoint.settings.temporality
         self._options = endpoint.options
-        stream = MetricStream(self._temporality, self._options.content, self._options.semconv)
+        one = endpoint.settings
+        stream = MetricStream(
+            self._temporality,
+            self._options.content,
+            self._options.semconv,
+            repeat_ns=round(one.metrics_repeat_seconds * 1e9),
+            repeats_idle=one.idle_metrics,
+        )
         loaded = Aggregate.load(state, stream) if state is not None else None
         if state is not None and loaded is None:
-            notice(Notice(Level.ERROR, "the sums of metrics cannot be read and begin anew; some were not sent"))
+            text = "the sums of metrics cannot be read and begin anew; some were not sent"
+            notice(Notice(NoticeName.SUMS_LOST, Level.ERROR, text))
         self._aggregate = loaded or Aggregate(stream)
         self.accepted = self._aggregate.accepted
         self.state = self._aggregate.dump
@@ -206,11 +218,20 @@ class EndpointSums:
     def waits(self) -> bool:
         return self._aggregate.waits
 
-    def points(self, until_ns: int | None) -> list[bytes]:
+    @property
+    def repeated(self) -> bool:
+        return self._aggregate.repeated
+
+    def points(self, until_ns: int | None, *, repeats: bool = False) -> list[bytes]:
         # By instrument first and then by time: a backend needs the points of each series in order, but not all series'.
         gathered: dict[Instrument, list[AnyPoint]] = {}
         is_live = self._temporality == "cumulative" and self._is_live()
-        found = self._aggregate.collect(time.time_ns()) if is_live else self._aggregate.points(until_ns)
+        if is_live:
+            found = self._aggregate.collect(time.time_ns(), repeats=repeats)
+        else:
+            found = self._aggregate.points(until_ns)
+            if not found and until_ns is None:
+                found = self._aggregate.close()
         for instrument, points in found:
             gathered.setdefault(instrument, []).extend(points)
         content, semconv = self._options.content, self._options.semconv

@@ -18,7 +18,7 @@ from config.settings import Settings
 from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS, Envelope
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.status_report import sink_status
 from exporter.pipeline.sink_workers import SinkWorkers
@@ -57,17 +57,18 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     endpoints = [one for one in settings.otel.values() if one.health]
     if not endpoints:
         return
-    figures = Figures()
+    present = Figures()
 
     def failed(why: str) -> None:
-        daemon.notice(Notice(Level.WARNING, "the exporter's own figures were not taken", fields={"why": why}))
+        text = "the exporter's own figures were not taken"
+        daemon.notice(Notice(NoticeName.SIDE_NOT_TAKEN, Level.WARNING, text, fields={"why": why}))
 
     attributes = {"service.name": "session-exporter", "service.version": VERSION}
     attributes["service.instance.id"] = exporter_id(daemon.store)
     sending = [
         Health(
             endpoint_of(one),
-            lambda: figures,
+            lambda: present,
             attributes | one.resource_attributes,
             VERSION,
             failed=failed,
@@ -79,14 +80,15 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
         for health in sending:
             health.start()
         while True:
-            figures = _figures(daemon, tally)
+            present = figures(daemon, tally)
             await asyncio.sleep(_LOOK_SECONDS)
     finally:
-        figures = _figures(daemon, tally)
+        present = figures(daemon, tally)
         await asyncio.gather(*(asyncio.to_thread(health.stop) for health in sending))
 
 
-def _figures(daemon: Daemon, tally: Tally) -> Figures:
+def figures(daemon: Daemon, tally: Tally | None) -> Figures:
+    """Return the present figures; without `tally` nothing is known of telemetry."""
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
         for lane in run.lanes.values():
@@ -94,10 +96,10 @@ def _figures(daemon: Daemon, tally: Tally) -> Figures:
     return Figures(
         {run.name: _sink_figures(run) for run in daemon.runs},
         redactions,
-        dict(tally.unknown),
-        tally.orphans,
+        dict(tally.unknown) if tally is not None else {},
+        tally.orphans if tally is not None else 0,
         daemon.quarantine.count(),
-        sum(tally.defects.values()),
+        sum(daemon.defects.values()),
     )
 
 
@@ -156,7 +158,7 @@ class LiveMetrics:
 
     async def _send(self, endpoint: OtlpEndpoint, sums: EndpointSums, until_ns: int | None) -> None:
         """Send the sums that are complete; those that an endpoint does not accept now are sent again next time."""
-        while points := sums.points(until_ns):
+        while points := sums.points(until_ns, repeats=True):
             body = endpoint.assemble(self._instance, points)
             status = await asyncio.to_thread(endpoint.status_of, "metrics", body)
             if 200 <= status < 300:

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from tests.drift.code_lines import code_lines, count
 from tests.drift.repository import PACKAGES, ROOT, modules, pyproject
 
-CODE_LINES_MAX: Final = 37_500
+CODE_LINES_MAX: Final = 38_500
 """The restructured program had 30,900. A feature that needs more raises this number in its own commit and says why.
 
 37,500: the service, commands and their answers, signals each by itself, liveness that is unknown, a public address.
