@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
     from exporter.core.notice import Notice
-    from exporter.daemon.running import Redactors, RunningExporter
+    from exporter.daemon.running import RunningExporter
     from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.server import Certificate
+    from exporter.pipeline.redactors import Redactors
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
 

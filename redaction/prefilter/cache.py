@@ -24,7 +24,13 @@ def fill_apart(directory: Path, make: Callable[[], object]) -> None:
     Reading the tables and compiling takes twice the memory of all rules. A fork is safe on Linux and without other
     threads; elsewhere, and after a failure, nothing is done: who needs something then makes it.
     """
-    if sys.platform != "linux" or threading.active_count() > 1 or any(directory.glob("*.hsdb")):
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(directory.glob("*.hsdb")) or not _is_ours(directory.stat()) or not os.access(directory, os.W_OK):
+            return
+    except OSError:
         return
     process = os.fork()
     if process == 0:
