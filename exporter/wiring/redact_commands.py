@@ -9,13 +9,11 @@ A preview shows each finding with the redacted text around it, never with the se
 """
 
 import json
-import platform
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -398,6 +396,9 @@ def _pack_of_code(rule: Rule, ours: _Pack, theirs: _Pack) -> _Pack:
 
 
 def _version_of(name: str) -> str:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version  # what redacts an input does without it
+
     if name == _PYTHONS_OWN:
         return platform.python_version()
     try:
