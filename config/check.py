@@ -15,7 +15,7 @@ from config.errors import ConfigError
 from config.fields import Field, Kind, SettingsTable, Sinks, fields, members
 from config.given.layer import Given, Layer, unknown
 from config.given.toml import written
-from config.paths import Places
+from config.paths import Places, homes_of
 from config.proxy import proxy_fault
 from config.reading import read_regular
 from config.settings import Metrics, MissionControl, Otel, Settings, Source
@@ -75,10 +75,15 @@ def _check_archives(settings: Settings, given: Layer) -> None:
         if path in seen:
             message = f"archive.{name} and archive.{seen[path]} have the same directory"
             raise ConfigError(message, hint="give each its own", where=where, key=f"archive.{name}.url")
-        if path.is_relative_to(settings.copilot_home):
-            message = f"archive.{name} is below {settings.copilot_home}, where the exporter writes nothing"
+        below = next((one for one in homes_of(settings) if _is_below(path, one)), None)
+        if below is not None:
+            message = f"archive.{name} is below {below}, where the exporter writes nothing"
             raise ConfigError(message, hint="name another directory", where=where, key=f"archive.{name}.url")
         seen[path] = name
+
+
+def _is_below(path: Path, home: str) -> bool:
+    return any(one == Path(home) or one.match(home) for one in (path, *path.parents))
 
 
 def _sinks(group: Sinks, given: Layer, places: Places) -> dict[str, msgspec.Struct]:
@@ -122,6 +127,8 @@ def _value(field: Field, given: Given, places: Places) -> object:
         if reason:
             raise _wrong(field, given, reason)
         return value.rstrip("/")
+    if field.many and not value:
+        raise _wrong(field, given, "there is none in it")
     if field.path and value is not None:
         return _absolute(value, given, places)
     return value

@@ -62,6 +62,10 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         branches; redacted: also texts, arguments and paths, with secrets masked.
     semconv: Version of the names of attributes and metrics.
     temporality: Temporality of metrics: cumulative: since the start; delta: since the last point.
+    metrics_repeat_seconds: Interval at which run repeats cumulative metrics, so that backends go on showing them; 0:
+        never.
+    idle_metrics: Also repeat metrics that did not change for five minutes. Without it they vanish until they change, and
+        fewer points are paid for.
     headers_file: File with headers, one name=value per line.
     headers: Headers of every request, such as authorization, sent to this endpoint only.
     allow_http: Send headers over http:// to an address that is not loopback; anybody on the way can read them.
@@ -86,6 +90,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     content: Literal["none", "metadata", "redacted"] = "metadata"
     semconv: Literal["latest", "legacy", "both"] = "latest"
     temporality: Literal["cumulative", "delta"] = "cumulative"
+    metrics_repeat_seconds: Annotated[float, setting(ge=0, le=3600)] = 60.0
+    idle_metrics: bool = True
     headers_file: Annotated[str | None, setting("~/.config/exporter/otel.headers", path=True, instead_of="headers")] = (
         None
     )
@@ -256,7 +262,8 @@ class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All settings; paths are absolute once loaded.
 
-    copilot_home: Directory of the CLI. Sessions are read from session-state in it; nothing is written.
+    copilot_home: Directory of the CLI, a pattern such as /home/*/.copilot, or an array of both. Sessions are read from
+        session-state in each; nothing is written. Directories that match later are taken in.
     state_dir: Directory of marks, quarantine and the embedded store.
     cache_dir: Directory of the compiled rules.
     history_days: Sessions that changed within this number of days are delivered; older ones only by backfill.
@@ -279,7 +286,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     metrics: What monitors can ask over HTTP.
     """
 
-    copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
+    copilot_home: Annotated[str | tuple[str, ...], setting(path=True, many=True)] = "~/.copilot"
     state_dir: Annotated[str, setting(path=True)] = "~/.local/state/exporter"
     cache_dir: Annotated[str, setting(path=True)] = "~/.cache/exporter"
     history_days: Annotated[int, setting(ge=0, le=36_500, flag="--days")] = 7

@@ -75,6 +75,7 @@ async def _following(
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.state.lock import owned
+    from exporter.wiring.sources import homes_in
 
     async def open_chosen(receiver: Any) -> Any:
         from exporter.missioncontrol.http.server import serve_http
@@ -94,7 +95,7 @@ async def _following(
         try:
             async with running.serving(Path(settings.state_dir), open_chosen):
                 running.daemon.start()
-                manager.tell("READY=1", f"STATUS=following {settings.copilot_home}")
+                manager.tell("READY=1", f"STATUS=following {homes_in(settings).text}")
                 yield running, stop
                 manager.tell("STOPPING=1")
         finally:
@@ -187,7 +188,6 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     settings = msgspec.structs.replace(loaded.settings, history_days=max(days, HISTORY_DAYS) if demo else days)
     if demo:
         settings = of_demo(settings)
-    home = Path(settings.copilot_home)
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaving(addresses(settings))}
     state = Path(settings.state_dir)
     page = await page_of_daemon(state)
@@ -196,16 +196,16 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         open_in_browser(page["url"] if open_browser else None)
         return Exit.DONE
     if demo:
-        write_history(home, datetime.now(UTC))
+        write_history(Path(str(settings.copilot_home)), datetime.now(UTC))
     async with _following(settings, on_notice, port=port, local=True) as (running, stop):
-        playing = asyncio.create_task(replay(home, speed=1.0)) if demo else None
+        playing = asyncio.create_task(replay(Path(str(settings.copilot_home)), speed=1.0)) if demo else None
         counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda report: on_notice({"progress": report}))
         on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
         open_in_browser(running.address() if open_browser else None)
         await stop.wait()
         if playing is not None:
             playing.cancel()
-            release(home)
+            release(Path(str(settings.copilot_home)))
         return Exit.DONE
 
 
@@ -298,8 +298,9 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
     from exporter.core.names import otlp_name
     from exporter.daemon.offline_status import status_asleep
     from exporter.wiring.sinks.registry import addresses
+    from exporter.wiring.sources import homes_in
 
-    root = Path(settings.copilot_home) / "session-state"
+    roots = homes_in(settings).roots()
     changed_after = time.time() - settings.history_days * 86_400
     history = {
         otlp_name(name, signal): one.history_days * 86_400.0
@@ -307,7 +308,7 @@ def _status_asleep(settings: "Settings") -> dict[str, Any]:
         for signal in one.signals
     }
     status = status_asleep(
-        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait, history=history
+        roots, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait, history=history
     )
     return dict(msgspec.to_builtins(status))
 
@@ -365,8 +366,9 @@ def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFind
     from exporter.sources.journals import session_file
     from exporter.wiring.redact_commands import preview as preview_of
     from exporter.wiring.redactor import make_redactor_for_reading
+    from exporter.wiring.sources import homes_in
 
-    file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
+    file = session_file(homes_in(settings).roots(), Path(settings.state_dir), session_id)
     budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
     redactor = make_redactor_for_reading(settings)
     return preview_of(redactor, file, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
@@ -393,6 +395,7 @@ def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterato
     """Yield a session's events, redacted; with `follow` go on until cancelled."""
     from exporter.daemon.tail import tail as tail_of
     from exporter.sources.journals import session_file
+    from exporter.wiring.sources import homes_in
 
-    file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
+    file = session_file(homes_in(settings).roots(), Path(settings.state_dir), session_id)
     return tail_of(file, make_redaction(settings), follow=follow, line_bytes_max=settings.limits.max_line_bytes)

@@ -58,6 +58,10 @@ class NoticeName(StrEnum):
     QUARANTINED = "quarantined"
     QUARANTINE_FULL = "quarantine_full"
 
+    HOME_AWAITED = "home_awaited"
+    HOME_FOUND = "home_found"
+    HOME_UNREADABLE = "home_unreadable"
+    SESSION_IN_TWO_HOMES = "session_in_two_homes"
     SOURCE_STOPPED = "source_stopped"
     SOURCE_PAUSED = "source_paused"
     TAP_CANNOT_LISTEN = "tap_cannot_listen"

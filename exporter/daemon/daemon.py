@@ -189,7 +189,7 @@ class Daemon:
         for run in self.runs:
             if deliver and not self.scope.sessions:
                 run.sink_state.meet(self.started)
-            run.start(sum_up=sum_up)
+            run.start(sum_up=sum_up, lives=deliver)
         self.source.start()
         for run in self.runs if deliver else ():
             run.check_one_session(sees_all=not self.scope.sessions)

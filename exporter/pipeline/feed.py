@@ -29,6 +29,8 @@ class FeedSums:
 
     counts = False
     hurried = False
+    lives = False
+    """Whether what happens now is sent for as long as this program runs."""
 
     @property
     def settled(self) -> bool:

@@ -49,9 +49,10 @@ class SinkWorkers:
         """How many sessions wait for their turn."""
         return len(self._schedule)
 
-    def start(self, *, sum_up: bool) -> None:
-        """Start the workers; without `sum_up` another process sums up what is counted."""
+    def start(self, *, sum_up: bool, lives: bool = False) -> None:
+        """Start the workers; without `sum_up` another process sums up what is counted. A daemon `lives`."""
         self._sums_up = sum_up
+        self.sink_state.feed.sums.lives = lives
         if sum_up:
             self._sending_sums = asyncio.create_task(self.sink_state.feed.sums.run(self.sink_state, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]

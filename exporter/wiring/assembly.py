@@ -27,7 +27,7 @@ from exporter.state.quarantine import Quarantine
 from exporter.wiring.event_views import make_trace, project
 from exporter.wiring.sinks.kind import SinkParts
 from exporter.wiring.sinks.registry import build_sinks, configured
-from exporter.wiring.sources import file_source, observing_of
+from exporter.wiring.sources import file_source, homes_in, observing_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -52,7 +52,7 @@ def join(
     embedded = local or not any(configured(settings))
     receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
     files, limits = _open_files(settings.limits.open_files, notice), settings.limits
-    follow = file_source(settings, Path(settings.copilot_home) / "session-state", files, session_ids)
+    follow = file_source(settings, homes_in(settings).roots, files, session_ids, notice)
     reader = _reader(limits, files, redaction)
     side = _side_telemetry(settings, store, redaction, notice)
     take, tell = (side.take, side.tell) if side is not None else (None, None)
@@ -61,7 +61,7 @@ def join(
     parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings)
     daemon = Daemon(
         make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
-        make_observing=observing_of(settings, files, redaction, session_ids, take, tell),
+        make_observing=observing_of(settings, files, redaction, session_ids, notice, take, tell),
         reader=reader,
         store=store,
         quarantine=quarantine,

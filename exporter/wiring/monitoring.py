@@ -29,14 +29,14 @@ from otel import health
 from otel.names import Instrument
 
 if TYPE_CHECKING:
-    from config.settings import Metrics as MetricsSettings
+    from config.settings import Metrics
     from otel.bridge import Tally
 
 _WRITE_SECONDS: Final = 30.0
 _WRITTEN: Final = "monitored"
 
 
-class Metrics(Collector):
+class Exposition(Collector):
     """The metrics, read anew for each request."""
 
     def __init__(self, daemon: Daemon, tally: "Tally | None", problems: Callable[[], list[str]]) -> None:
@@ -124,12 +124,12 @@ class Readiness:
 
 
 def monitored(
-    settings: "MetricsSettings", address: str, daemon: Daemon, tally: "Tally | None"
+    settings: "Metrics", address: str, daemon: Daemon, tally: "Tally | None"
 ) -> AbstractAsyncContextManager[int]:
     """Return what answers monitors at this address while it is entered, and yields its port."""
     host, port = host_and_port(address)
     ready, registry = Readiness(daemon), CollectorRegistry(auto_describe=False)
-    registry.register(Metrics(daemon, tally, ready.problems))
+    registry.register(Exposition(daemon, tally, ready.problems))
 
     def metrics(asked: Asked) -> Told:
         encode, content_type = choose_encoder(asked.accept)

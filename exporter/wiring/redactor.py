@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -177,8 +178,9 @@ def _changing_values(settings: Settings) -> set[str]:
             values.add(read_token(one) or "")
     if settings.redaction.known_env_of_cli:
         from exporter.sources.files.cli_process import environment_of, lock_holders
+        from exporter.wiring.sources import homes_in
 
-        for pid in lock_holders(Path(settings.copilot_home) / "session-state"):
+        for pid in chain.from_iterable(map(lock_holders, homes_in(settings).roots())):
             values.update(from_environ(environment_of(pid), settings.redaction.known_env))
     return values
 

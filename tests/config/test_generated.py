@@ -45,6 +45,7 @@ def example_files(loading: Loading, tmp_path: Path) -> Path:
     directory = loading.file.parent
     (directory / "mc.token").write_text("token")
     (directory / "rpc.token").write_text("token")
+    (directory / "metrics.token").write_text("token")
     (directory / "otel.headers").write_text("a=b")
     shutil.copy(make_certificates(tmp_path).authority, directory / "mc-ca.pem")
     return directory

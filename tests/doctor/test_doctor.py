@@ -202,7 +202,7 @@ def test_sessions_are_counted(facts: Facts) -> None:
     record(facts, event())
     record(facts, event(), session="0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0002")
 
-    check = only(sources.copilot_home(facts, sources.find(facts.copilot_home)))
+    check = only(sources.copilot_home(facts.copilot_home, sources.find(facts.copilot_home)))
 
     assert (check.verdict, check.detail.split(" in ")[0]) == ("ok", "2 sessions")
 
@@ -220,7 +220,7 @@ def test_sessions_are_counted(facts: Facts) -> None:
 def test_sessions_that_are_not_there_are_told(facts: Facts, spoil: Callable[[Path], object], verdict: str) -> None:
     spoil(facts.copilot_home)
 
-    check = only(sources.copilot_home(facts, sources.find(facts.copilot_home)))
+    check = only(sources.copilot_home(facts.copilot_home, sources.find(facts.copilot_home)))
 
     assert check.verdict == verdict
     assert "copilot_home" in check.remedy

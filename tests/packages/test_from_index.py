@@ -56,7 +56,7 @@ def test_pipx_makes_a_command_that_can_be_a_service(tools: Path, tmp_path: Path)
 
 
 def test_uvx_runs_it_and_a_service_from_there_is_refused(tools: Path, tmp_path: Path) -> None:
-    uvx = [tools / "uvx", "--python", sys.executable, "--from", build("wheel", tmp_path), "exporter"]
+    uvx: list[str | Path] = [tools / "uvx", "--python", sys.executable, "--from", build("wheel", tmp_path), "exporter"]
 
     assert VERSION in run(*uvx, "--version")
     assert "uv tool install" in run(*uvx, "service", "install", "--dry-run", expected_exit=2)

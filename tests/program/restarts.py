@@ -33,8 +33,10 @@ def notify_socket(machine: Machine) -> Iterator[socket.socket]:
         yield listening
 
 
-def killed_and_started_again(machine: Machine, start: Callable[[], Running], notify: socket.socket) -> list[float]:
-    """Start, kill when it is ready, ten times, under load; return the seconds until it was ready each time.
+def killed_and_started_again(
+    machine: Machine, start: Callable[[], Running], notify: socket.socket, *, times: int = TIMES
+) -> list[float]:
+    """Start, kill when it is ready, `times` times, under load; return the seconds until it was ready each time.
 
     Sessions are written all the time. At the end one more is started, and everything must be at the receivers.
     """
@@ -43,7 +45,7 @@ def killed_and_started_again(machine: Machine, start: Callable[[], Running], not
         for _ in range(_BUSY):
             load.enter_context(_busy())
         load.enter_context(_growing(sessions))
-        for _ in range(TIMES):
+        for _ in range(times):
             begun = time.monotonic()
             running = start()
             wait_until_ready(notify, running)

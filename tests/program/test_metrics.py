@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as plain_tex
 from deploy.grafana import promql
 from exporter.wiring.monitoring import stored_name
 from otel import health
+from otel.names import Instrument
 from tests.program.driver import Machine
 from tests.program.floor import Reply
 from tests.program.waiting import until
@@ -59,7 +60,7 @@ def figures(port: int) -> dict[str, float]:
     """The value of every sample, by its name with its labels."""
     status, text = ask(port, "/metrics", OPENMETRICS)
     assert status == HTTPStatus.OK
-    found: list[Metric] = list(openmetrics(text))
+    found: list[Metric] = list(openmetrics(text))  # type: ignore[no-untyped-call]  # of the package
     assert {label for metric in found for sample in metric.samples for label in sample.labels} <= LABELS
     return {f"{sample.name}{json.dumps(sample.labels)}": sample.value for metric in found for sample in metric.samples}
 
@@ -200,5 +201,5 @@ def _answers(port: int, host: str) -> bool:
 
 
 @pytest.mark.parametrize("row", [*health.TABLE, *health.SCRAPED], ids=lambda row: row.name)
-def test_a_metric_has_the_name_under_which_prometheus_stores_what_comes_by_otlp(row: health.Instrument) -> None:
+def test_a_metric_has_the_name_under_which_prometheus_stores_what_comes_by_otlp(row: Instrument) -> None:
     assert promql.stored_name(row) == stored_name(row) + ("_total" if row.kind == "counter" else "")

@@ -123,7 +123,7 @@ def test_nothing_of_it_is_in_a_demo(everything: Settings) -> None:
     assert demo.source == ()
     assert sink_names(demo) == [LOCAL]
     below = Path(everything.state_dir)
-    assert all(Path(one).is_relative_to(below) for one in (demo.state_dir, demo.copilot_home))
+    assert all(Path(str(one)).is_relative_to(below) for one in (demo.state_dir, demo.copilot_home))
 
 
 @EACH

@@ -61,6 +61,7 @@ class _SessionReport(msgspec.Struct, omit_defaults=True):
     repository: str | None = None
     branch: str | None = None
     host: str | None = None
+    owner: str | None = None
     state: str | msgspec.UnsetType | None = msgspec.UNSET  # null: what its events say
     liveness: Literal["unknown"] | msgspec.UnsetType | None = msgspec.UNSET  # null: it is known again
     redactions: Annotated[dict[_Day, _Rules], Meta(max_length=4000)] | None = None

@@ -133,7 +133,7 @@ def save(database: Database, session: SessionRow, now: str, arrived: Literal["st
     """Write the row back, with the columns that lists filter and sort by, and when this kind of request arrived."""
     summary, report = session.summary, session.report
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
-    more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))
+    more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"), report.get("owner"))
     database.execute(
         f"UPDATE sessions SET {arrived} = ?, count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?,"  # noqa: S608  one of two names
         " masked = ?, revision = ?, chained = ?, state = ?, last_activity = ?, haystack = ? WHERE n = ?",

@@ -109,7 +109,7 @@ class SessionFile:
     """
 
     __slots__ = (
-        *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified"),
+        *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified", "uid"),
         *("left", "path", "session", "size", "unopened", "unseen"),
     )
 
@@ -124,6 +124,7 @@ class SessionFile:
         self.size = 0
         self.modified = 0.0
         self.gone = True
+        self.uid: int | None = None  # of who owns the file
         self.unseen: str | None = None  # why the path cannot be read
         self.left: Liveness | None = None  # of a journal whose server is gone: what is known of it
         self.unopened: str | None = None  # why the last attempt to open the file failed
@@ -143,7 +144,7 @@ class SessionFile:
         seen = Identity(facts.st_dev, facts.st_ino)
         reason = rewritten(self.identity, self.size, seen, facts.st_size)
         self.gone = False
-        self.modified = facts.st_mtime
+        self.modified, self.uid = facts.st_mtime, facts.st_uid
         if reason is not None:
             files.close(self)
             self.generation += 1
@@ -157,7 +158,7 @@ class SessionFile:
         files.close(other)
         self.directory, self.path, self.is_journal, self.begins = other.directory, other.path, other.is_journal, 0
         self.identity, self.size, self.modified, self.gone = other.identity, other.size, other.modified, other.gone
-        self.unseen, self.unopened = other.unseen, other.unopened
+        self.unseen, self.unopened, self.uid = other.unseen, other.unopened, other.uid
         self.generation += 1
 
     def rewritten(self, files: OpenFiles) -> None:

@@ -27,6 +27,7 @@ SCHEMA: Final = "mission_control"
 RECEIVER_ROLE: Final = "exporter_receiver"
 
 _MIGRATE: Final = "Run: exporter mission-control migrate --store URL"
+_GRANT: Final = f"Use another role, or have an administrator execute: GRANT {RECEIVER_ROLE} TO that role."
 _CONNECT_SECONDS: Final = 5
 _CLASSES: Final[dict[str, type[StoreError]]] = {"08": StoreAway, "57": StoreAway, "53": StoreBusy, "XX": StoreDamaged}
 _CODES: Final[dict[str, type[StoreError]]] = {
@@ -120,6 +121,11 @@ def open_connection(url: str, tenant: str) -> Opened:
         connection = connect(url)
         try:
             return _checked(connection, tenant)
+        except errors.InsufficientPrivilege as error:
+            connection.close()
+            raise StateError(
+                f"PostgreSQL refuses the role of this store's URL: {error_of(error)}.", hint=_GRANT
+            ) from error
         except BaseException:
             connection.close()
             raise
@@ -129,7 +135,8 @@ def _checked(connection: Raw, tenant: str) -> Opened:
     setting, in_recovery, process, schema, is_free, is_member = (
         connection.execute(
             "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(), pg_backend_pid(),"
-            " to_regclass('mission_control.schema_version') IS NOT NULL,"
+            " EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+            " WHERE nspname = $1 AND relname = 'schema_version'),"
             " rolsuper OR rolbypassrls"
             " OR EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1 AND pg_has_role(nspowner, 'MEMBER')),"
             " EXISTS (SELECT 1 FROM pg_roles AS own WHERE own.rolname = $2 AND pg_has_role(own.oid, 'MEMBER'))"
@@ -151,7 +158,7 @@ def _checked(connection: Raw, tenant: str) -> Opened:
     if not is_member and is_free:
         raise StateError(
             "Row-level security does not hold the role of this store's URL, and the role cannot be left.",
-            hint=f"Use another role, or have an administrator execute: GRANT {RECEIVER_ROLE} TO that role.",
+            hint=_GRANT,
         )
     role = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(RECEIVER_ROLE)).as_string() if is_member else ""
     begin = f"{role}SET LOCAL search_path = {SCHEMA}; SET LOCAL lock_timeout = 20000;"

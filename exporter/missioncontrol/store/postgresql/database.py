@@ -19,7 +19,7 @@ from exporter.missioncontrol.store.postgresql.text import stored_values
 
 _BLOCK: Final = 10_000
 """How many numbers `event_numbers` gives at once; the schema has the same number."""
-_PARTITION, _PARTITION_AHEAD_EVERY = 2048, 64
+_PARTITION: Final = 2048
 _CHANGE_PARTS: Final = 256
 _FETCHED_ROWS: Final = 64
 _ROW_BYTES: Final = 250
@@ -119,8 +119,8 @@ class PostgresDatabase:
             statement = "SELECT nextval('session_numbers') FROM generate_series(1, $1)"
             taken = self._raw.execute(statement, (count,)).fetchall()
             first, last = taken[0][0], taken[-1][0]
-        if first // _PARTITION_AHEAD_EVERY != (last + 1) // _PARTITION_AHEAD_EVERY:
-            self._raw.execute("SELECT add_partition($1)", (last + _PARTITION,))
+        # Made ahead too, so that a batch of another receiver never waits for it.
+        self._raw.execute("SELECT add_partition($1), add_partition($2)", (last, last + _PARTITION))
         return int(first)
 
     def count_change(self) -> None:

@@ -20,7 +20,7 @@ import psycopg
 
 from exporter.errors import StateError
 from exporter.missioncontrol.live.notes import Heard, Notes
-from exporter.missioncontrol.store.port import Job, Result, Store, StoreAway
+from exporter.missioncontrol.store.port import Job, Result, Store, StoreAway, StoreError
 from exporter.missioncontrol.store.postgresql.connection import AGAIN, error_of, open_connection
 from exporter.missioncontrol.store.postgresql.database import EventNumbers, PostgresDatabase
 from exporter.missioncontrol.store.postgresql.notes import PostgresNotes
@@ -55,8 +55,8 @@ class PostgresStore(Store):
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
         try:
             self._give_back(self._take())
-        except StoreAway as error:
-            if not may_be_away:
+        except StoreError as error:
+            if not may_be_away or not isinstance(error, StoreAway):
                 self.close()
                 raise StateError(
                     f"PostgreSQL cannot be reached: {error}.", hint="Check --store and the server."
