@@ -13,9 +13,10 @@ from exporter.core.names import MARKS, QUARANTINE
 from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
 from exporter.daemon.backfill import deliver_past
 from exporter.daemon.daemon import Daemon, SessionScope
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
 from exporter.errors import StateError
 from exporter.pipeline.record_feed import Endings
+from exporter.pipeline.redactors import Redactors
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
 from exporter.sources.files.cli_process import Holders
