@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.instruments import TOOL_CALLS
+from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.model import Measurement, Point
 from tests.otel.prometheus import Sample, increase
 
@@ -61,7 +61,7 @@ class _Host:
 
 
 def _event(at: float) -> Measurement:
-    return Measurement(TOOL_CALLS, int(at * 1e9), 1, ("bash", True, "owner/repo", "s"), None)
+    return Measurement(TOOL_CALLS, int(at * 1e9), 1, ("bash", True, "owner/repo", "s", None), None)
 
 
 def _increases(host: _Host, now: float) -> dict[float, int]:
