@@ -177,6 +177,9 @@ def present(name: str) -> Path | None:
 
 def program(name: str) -> Path:
     """The program, built or unpacked first if it is missing."""
+    found = present(name)
+    if found is not None:
+        return found
     _place(name).parent.mkdir(parents=True, exist_ok=True)
     with locked(_place(name).parent):
         return part(_place(name), _program, _RECIPES[name][1])
