@@ -141,22 +141,24 @@ class Truth:
         return self.kinds.total()
 
 
-def counted(*hosts: Host) -> Truth:
-    """Count what is in the files of some hosts."""
+def counted(*hosts: Host, session: str | None = None) -> Truth:
+    """Count what is in the files of some hosts, or of one session there."""
     seen: set[str] = set()
     kinds: Counter[str] = Counter()
     tools: Counter[tuple[str, bool]] = Counter()
     tokens: Counter[str] = Counter()
     for host in hosts:
         names: dict[str, str] = {}
-        for session, event in host.events():
+        for of_session, event in host.events():
+            if session not in (None, of_session):
+                continue
             data = event["data"]
-            seen.add(session)
+            seen.add(of_session)
             kinds[event["type"]] += 1
             if event["type"] == "tool.execution_start":
-                names[session + data["toolCallId"]] = data["toolName"]
+                names[of_session + data["toolCallId"]] = data["toolName"]
             if event["type"] == "tool.execution_complete":
-                tools[names[session + data["toolCallId"]], data["success"]] += 1
+                tools[names[of_session + data["toolCallId"]], data["success"]] += 1
             if event["type"] == "session.usage_record":
                 tokens.update({name: value for name, value in data["usage"].items() if name.endswith("Tokens")})
     return Truth(len(seen), kinds, tools, tokens)
