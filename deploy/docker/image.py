@@ -146,7 +146,9 @@ def _context(context: Path) -> Path:
     sources.mkdir(parents=True)
     hatchling = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(sources)]
     subprocess.run(hatchling, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    listed = subprocess.run([sys.executable, "-m", "tests.drift.sbom"], cwd=ROOT, check=True, capture_output=True)
+    listed = subprocess.run(
+        [sys.executable, "-m", "tests.drift.sbom", "--packed"], cwd=ROOT, check=True, capture_output=True
+    )
     (sources / "session-exporter.cdx.json").write_bytes(listed.stdout)
     shutil.copy(LOCK, sources)
     download_wheels(sources / "wheels", python=PYTHON)  # with what pip is told here of indexes and certificates

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _LAUNCHER: Final = """\
-#!/usr/bin/env python3
+#!{python}
 import sys
 sys.path[0] = "{library}"
 from exporter.__main__ import main
@@ -47,7 +47,7 @@ def install(sources: Path, target: Path) -> None:
     compileall.compile_dir(library, quiet=2, invalidation_mode=mode)
     launcher = target / "bin/exporter"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(_LAUNCHER.format(library=library), encoding="utf-8")
+    launcher.write_text(_LAUNCHER.format(python=sys.executable, library=library), encoding="utf-8")
     launcher.chmod(0o755)
     (target / "sbom").mkdir()
     for path in (*sources.glob("*.cdx.json"), *sources.glob("base.lock")):
