@@ -111,11 +111,9 @@ def _settle(root: Path) -> None:
     bundle.write_bytes(b"".join(path.read_bytes() for path in authorities))
     (root / "etc/passwd").write_text(f"root:x:0:0:root:/root:/usr/sbin/nologin\n{_ACCOUNT}\n")
     (root / "etc/group").write_text("root:x:0:\nexporter:x:10001:\n")
-    for name in ("tmp", "proc", "sys", "dev", "run", "var/lib/exporter"):
+    for name in ("tmp", "proc", "sys", "dev", "run"):
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "tmp").chmod(0o1777)
-    (root / "var/lib/exporter").chmod(0o700)
-    os.chown(root / "var/lib/exporter", 10001, 10001)
 
 
 def build(directory: Path) -> dict[str, object]:

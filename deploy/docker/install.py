@@ -25,7 +25,7 @@ _WHEELS: Final = Path("/usr/share/python-wheels")
 
 
 def install(sources: Path, target: Path) -> None:
-    """Install into `target`: `lib`, `bin/exporter` and `sbom`."""
+    """Install into `target`: `lib`, `bin/exporter`, `sbom`, and an empty `home`."""
     pip = [sys.executable, "-m", "pip"]
     environment = dict(os.environ)
     if importlib.util.find_spec("pip") is None:
@@ -49,6 +49,7 @@ def install(sources: Path, target: Path) -> None:
     launcher.parent.mkdir(parents=True)
     launcher.write_text(_LAUNCHER.format(python=sys.executable, library=library), encoding="utf-8")
     launcher.chmod(0o755)
+    (target / "home").mkdir()  # becomes the home of the image's account, of which it can write
     (target / "sbom").mkdir()
     for path in (*sources.glob("*.cdx.json"), *sources.glob("base.lock")):
         shutil.copy(path, target / "sbom")

@@ -57,9 +57,10 @@ def packages(lock: str = LOCK) -> dict[str, Package]:
     blocks = re.split(r"(?m)^(?=[a-z])", text(lock))[1:]
     entries = {}
     for block in blocks:
-        if match := _ENTRY.match(block.splitlines()[0]):
-            if lock == LOCK or not match[3] or Marker(match[3]).evaluate():  # what is packed is for this platform
-                entries[match[1]] = (match[2], match[3] or "", tuple(sorted(set(_HASH.findall(block)))))
+        match = _ENTRY.match(block.splitlines()[0])
+        # What is packed is for this platform.
+        if match and (lock == LOCK or not match[3] or Marker(match[3]).evaluate()):
+            entries[match[1]] = (match[2], match[3] or "", tuple(sorted(set(_HASH.findall(block)))))
     return {
         name: Package(name, *entry, licence_of(name), tuple(sorted(set(_needs(name)) & entries.keys())))
         for name, entry in sorted(entries.items())

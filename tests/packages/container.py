@@ -1,4 +1,4 @@
-"""The image as a container, by runc: as Kubernetes runs it, with a read-only root, no capability and its own account."""
+"""The image as a container, by runc, as Kubernetes runs it: read-only root, no capability, an account of its own."""
 
 import json
 import subprocess
@@ -32,7 +32,7 @@ class Image:
     def command(
         self, name: str, arguments: Sequence[str], environment: dict[str, str], mounts: dict[Path, tuple[str, str]]
     ) -> list[str]:
-        """Return the command line that runs a container; `mounts` are directories here, with their place and options."""
+        """Return the command line that runs a container; `mounts` are directories here, each with place and options."""
         config = json.loads(json.dumps(self.given))
         entry = self.process["args"][:1]
         config["process"] |= {"args": [*entry, *arguments], "terminal": False, "noNewPrivileges": True}
