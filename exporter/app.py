@@ -86,10 +86,11 @@ async def _following(
     leave_no_core()
     manager = ServiceManager.of(os.environ)
     with owned(Path(settings.state_dir)):
+        redaction = make_redaction(settings, say=say).helped()
         stop = stop_on_signals()
         if first is not None:
             say(first)
-        running = build(settings, say, local=local, session_ids=session_ids)
+        running = build(settings, say, local=local, session_ids=session_ids, redaction=redaction)
         running.beside.append(manager.watch)
         try:
             async with running.serving(Path(settings.state_dir), open_chosen):
@@ -275,6 +276,8 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
     with owned(Path(settings.state_dir)):
         redaction = make_redaction(settings)
         helpers = helpers_for(settings, request, redaction)
+        if helpers is None and request.get("do") == "backfill":
+            redaction = redaction.helped()
         running = build(settings, lambda _: None, redaction=redaction)
         try:
             running.daemon.start(deliver=False)

@@ -112,7 +112,8 @@ def _holders(store: MarkStore) -> Holders:
 
 def _reader(limits: "Limits", files: OpenFiles, redaction: Redactors) -> SegmentReader:
     lines, cache = limits.max_line_bytes, limits.cache_bytes
-    return SegmentReader(files, redaction.event, line_bytes_max=lines, cache_bytes=cache, commands=redaction.commands)
+    of = {"line_bytes_max": lines, "cache_bytes": cache}
+    return SegmentReader(files, redaction.event, **of, commands=redaction.commands, helper=redaction.helper)
 
 
 def _open_files(wanted: int, notice: Callable[[Notice], None]) -> OpenFiles:

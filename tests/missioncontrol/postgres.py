@@ -40,8 +40,8 @@ class Server:
     """A running server; `stop` and `start` it, or `kill` it with all its processes as a crash does."""
 
     def __init__(self, **settings: object) -> None:
-        self._binaries = binaries()
         self._home = Path(tempfile.mkdtemp(prefix="xp-pg-"))
+        self._binaries = self._executable(binaries())
         self._user: dict[str, Any] = (
             {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         )
@@ -80,6 +80,15 @@ class Server:
             **self._user,
         )
         self.start()
+
+    def _executable(self, binaries: Path) -> Path:
+        """Return the programs, or a copy of them where the unprivileged user may not enter their directory."""
+        if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in binaries.parents):
+            return binaries
+        package = binaries.parents[1]
+        for directory in package.parent.glob(f"{package.name}*"):  # the libraries are in a directory beside it
+            shutil.copytree(directory, self._home / directory.name, symlinks=True)
+        return self._home / package.name / binaries.relative_to(package)
 
     def url(self, database: str = "postgres", user: str = "owner", password: str = PASSWORD) -> str:
         """Return the address of a database."""

@@ -11,9 +11,10 @@ import pytest
 
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
-from exporter.missioncontrol.store.postgresql import connection as engine
+from exporter.missioncontrol.store.postgresql.connection import open_connection
 from exporter.missioncontrol.store.postgresql.store import PostgresStore
 from tests.missioncontrol.conftest import DECLARED
+from tests.missioncontrol.store.postgresql.link import Link
 
 pytestmark = pytest.mark.anyio
 PATIENCE = 60
@@ -28,18 +29,15 @@ async def receiver(url: str) -> AsyncIterator[httpx.AsyncClient]:
         await server.stop()
 
 
-@pytest.fixture(params=["woken", "looking"])
+@pytest.fixture(params=["woken", "behind a pooler"])
 async def pair(
-    request: pytest.FixtureRequest, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, postgres_url: str
 ) -> AsyncIterator[tuple[httpx.AsyncClient, httpx.AsyncClient]]:
-    """Two receivers; the second pair behaves as behind a pooler, where nobody can LISTEN."""
-    if request.param == "looking":
-        monkeypatch.setattr(engine, "_is_behind_pooler", lambda *_: True)
+    """Two receivers; behind a pooler nobody can LISTEN, so they look every second."""
+    link = Link(postgres_url, is_pooler=request.param != "woken")
     async with AsyncExitStack() as stack:
-        yield (
-            await stack.enter_async_context(receiver(postgres_url)),
-            await stack.enter_async_context(receiver(postgres_url)),
-        )
+        stack.callback(link.close)
+        yield await stack.enter_async_context(receiver(link.url)), await stack.enter_async_context(receiver(link.url))
 
 
 class Stream:
@@ -67,6 +65,16 @@ async def streaming(client: httpx.AsyncClient, query: str = "") -> AsyncIterator
         lines = response.aiter_lines()
         assert await anext(lines) == ": open"
         yield Stream(lines)
+
+
+@pytest.mark.parametrize("is_pooler", [False, True])
+def test_a_pooler_is_known_by_the_number_that_it_says(postgres_url: str, is_pooler: bool) -> None:
+    link = Link(postgres_url, is_pooler=is_pooler)
+    opened = open_connection(link.url, "default")
+    with opened.raw as raw:
+        assert opened.behind_pooler is is_pooler
+        assert (raw.prepare_threshold is None) is is_pooler
+    link.close()
 
 
 async def test_what_one_receiver_stores_the_other_ones_stream_has(

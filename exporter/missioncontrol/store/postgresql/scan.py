@@ -11,7 +11,9 @@ from exporter.missioncontrol.search.index import Row, Term, Texts
 from exporter.missioncontrol.store.port import Database
 
 _AT_ONCE: Final = 2000
-_WRITTEN_OTHERWISE: Final = r"\\(\\u|[0-7][0-7][0-7])"
+# In the text form of bytes a backslash is two, and each byte of a letter beyond ASCII one with octal digits, the first
+# of which begins with 3. What JSON writes as a number begins with a u.
+_WRITTEN_OTHERWISE: Final = ("\\u", "\\3")
 
 
 class ScannedEvents:
@@ -23,13 +25,14 @@ class ScannedEvents:
     def matches(self, terms: Sequence[Term], below: int, /) -> Iterator[int]:
         """Yield the numbers of events that may match, and the last of each part that was looked through."""
         plain = [term.word for term in terms if term.word.isascii()]
+        otherwise = "strpos(shown, ?) > 0 OR strpos(shown, ?) > 0"
         found = " AND ".join(["strpos(lower(shown), ?) > 0"] * len(plain)) or "TRUE"
         statement = (
-            f"SELECT n, hidden = 0 AND (cuts IS NOT NULL OR shown ~ ? OR ({found})) FROM"  # noqa: S608  marks
+            f"SELECT n, hidden = 0 AND (cuts IS NOT NULL OR {otherwise} OR ({found})) FROM"  # noqa: S608  marks
             " (SELECT n, hidden, cuts, encode(body, 'escape') AS shown FROM events WHERE n < ?"
             " ORDER BY n DESC LIMIT ?) AS newest ORDER BY n DESC"
         )
-        while rows := self._database.execute(statement, (_WRITTEN_OTHERWISE, *plain, below, _AT_ONCE)).fetchall():
+        while rows := self._database.execute(statement, (*_WRITTEN_OTHERWISE, *plain, below, _AT_ONCE)).fetchall():
             below = rows[-1][0]
             yield from (n for n, may_match in rows if may_match or n == below)
 

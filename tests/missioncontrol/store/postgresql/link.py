@@ -1,4 +1,4 @@
-"""A connection to a server that a test cuts: at once, or when the answer to a commit would pass."""
+"""What stands between a receiver and the server: it loses the answer to a commit, or says numbers as a pooler does."""
 
 import socket
 import threading
@@ -6,12 +6,18 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 _CHUNK: Final = 65_536
+_KEY: Final = b"K\0\0\0\x0c"
+"""The beginning of the message with the number of the server's process."""
 
 
 class Link:
-    """Listens on loopback and passes bytes on to a server. `lose_commit` cuts the next commit's answer off."""
+    """Listens on loopback and passes bytes on to a server. `lose_commit` cuts the next commit's answer off.
 
-    def __init__(self, url: str) -> None:
+    As a pooler does, it says another number than that of the server's process at the beginning, when `is_pooler`.
+    """
+
+    def __init__(self, url: str, *, is_pooler: bool = False) -> None:
+        self._is_pooler = is_pooler
         parts = urlsplit(url)
         self._server = (parts.hostname or "", parts.port or 0)
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -62,6 +68,8 @@ class Link:
                     assert b"COMMIT" in data, "the server did not commit"
                     self.lost += 1
                     break
+                if self._is_pooler and (at := data.find(_KEY)) >= 0:
+                    data = data[: at + len(_KEY)] + b"\0\0\0\1" + data[at + len(_KEY) + 4 :]
                 client.sendall(data)
         except OSError:
             pass

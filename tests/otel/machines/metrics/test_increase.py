@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.instruments import TOOL_CALLS
+from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.model import Measurement, Point
 from tests.otel.prometheus import Sample, increase
 
