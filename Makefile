@@ -105,6 +105,7 @@ lock: $(UV) ## resolve the dependencies of pyproject.toml into the lock files
 	@$(LOCK) --group dev --output-file requirements-dev.lock pyproject.toml
 	@$(LOCK) --group build --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 	@$(LOCK) --all-extras --constraint requirements-dev.lock --output-file deploy/packages/requirements.lock pyproject.toml
+	@$(LOCK) --group packages --output-file tests/packages/tools.lock
 
 $(UV):
 	@$(PYTHON) -m venv --clear $(@:%/bin/uv=%)
