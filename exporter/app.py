@@ -351,6 +351,38 @@ async def daemon_pid(settings: "Settings") -> int:
     return 0
 
 
+def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
+    """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
+    from exporter.missioncontrol.opening import store_path
+    from exporter.state.backup import back_up, back_up_store
+    from exporter.version import VERSION
+
+    if store is not None:
+        manifest = back_up_store(store_path(store).absolute(), target, VERSION)
+    else:
+        manifest = back_up(Path(settings.state_dir), target, VERSION)
+    return {"backup": str(target), **manifest}
+
+
+def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
+    """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
+    from exporter.core.names import MARKS, QUARANTINE, RECEIVER
+    from exporter.missioncontrol.opening import STORE_SCHEMA, store_path
+    from exporter.state import marks, quarantine
+    from exporter.state.backup import put_back, put_back_store, read_manifest
+    from exporter.state.lock import owned
+
+    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: STORE_SCHEMA}
+    manifest, state = read_manifest(source, newest), Path(settings.state_dir)
+    if store is not None:
+        path = store_path(store).absolute()
+        aside = put_back_store(source, path)
+        return {**manifest, "restored": str(path), "aside": str(aside) if aside else None}
+    with owned(state):
+        aside = put_back(source, manifest, state)
+    return {**manifest, "restored": str(state), "aside": str(aside) if aside else None}
+
+
 def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":
     """Yield what becomes of an input, piece by piece; leaves nothing on this machine."""
     from exporter.wiring.redact_commands import mask_given

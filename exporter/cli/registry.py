@@ -55,6 +55,8 @@ COMMANDS: Final = (
     CommandRow("service status", "show whether the service runs and is current", "commands.service:status"),
     CommandRow("service restart", "stop and start the service", "commands.service:restart"),
     CommandRow("service logs", "show the last lines that the service wrote", "commands.service:logs"),
+    CommandRow("backup", "copy marks, quarantine and the embedded store", "commands.backup:backup"),
+    CommandRow("restore", "put a backup back", "commands.backup:restore"),
     CommandRow("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
     CommandRow("upgrade-check", "ask a package index for a newer version", "commands.upgrade_check:upgrade_check"),
     CommandRow("config show", "show the effective settings, secrets redacted", "commands.config:show"),
