@@ -353,7 +353,7 @@ async def daemon_pid(settings: "Settings") -> int:
 
 def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
     """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
-    from exporter.missioncontrol.opening import store_path
+    from exporter.missioncontrol.store.opening import store_path
     from exporter.state.backup import back_up, back_up_store
     from exporter.version import VERSION
 
@@ -367,7 +367,8 @@ def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, A
 def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
     """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
     from exporter.core.names import MARKS, QUARANTINE, RECEIVER
-    from exporter.missioncontrol.opening import STORE_SCHEMA, store_path
+    from exporter.missioncontrol.opening import STORE_SCHEMA
+    from exporter.missioncontrol.store.opening import store_path
     from exporter.state import marks, quarantine
     from exporter.state.backup import put_back, put_back_store, read_manifest
     from exporter.state.lock import owned

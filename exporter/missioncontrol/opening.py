@@ -21,7 +21,7 @@ from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.sqlite.database import VERSION as STORE_SCHEMA
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
 
-__all__ = ["STORE_SCHEMA", "open_embedded", "serve_alone", "store_path"]
+__all__ = ["STORE_SCHEMA", "open_embedded", "serve_alone"]
 
 
 def open_embedded(
