@@ -9,8 +9,9 @@ from typing import Any
 from config.settings import Limits, MissionControl, Settings
 from exporter.app import build
 from exporter.core.notice import Level, Notice
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from exporter.sinks.http_transport import HttpTransport
 from exporter.sinks.mission_control import MissionControlSink
 from tests.daemon.peer import Peer
