@@ -6,7 +6,7 @@ Parts are imported where they are used, so that a command pays only for its own.
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
@@ -74,7 +74,7 @@ async def _following(
     """
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.state.lock import owned
+    from exporter.state.lock import owned, prepare_state_dir
     from exporter.wiring.sources import homes_in
 
     async def open_chosen(receiver: Any) -> Any:
@@ -85,8 +85,10 @@ async def _following(
 
     leave_no_core()
     manager = ServiceManager.of(os.environ)
-    with owned(Path(settings.state_dir)):
-        redaction = make_redaction(settings, say=say).helped()
+    prepare_state_dir(Path(settings.state_dir))
+    # Before the lock: a process that is forked here must not hold it when this one is killed.
+    redaction = make_redaction(settings, say=say).helped()
+    with closing(redaction), owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         if first is not None:
             say(first)
@@ -276,14 +278,15 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
-    from exporter.state.lock import owned
+    from exporter.state.lock import owned, prepare_state_dir
     from exporter.wiring.assembly import helpers_for
 
-    with owned(Path(settings.state_dir)):
-        redaction = make_redaction(settings)
+    prepare_state_dir(Path(settings.state_dir))
+    redaction = make_redaction(settings)
+    if request.get("do") == "backfill" and not settings.otel:  # a backfill of telemetry has helpers of its own
+        redaction = redaction.helped()
+    with closing(redaction), owned(Path(settings.state_dir)):
         helpers = helpers_for(settings, request, redaction)
-        if helpers is None and request.get("do") == "backfill":
-            redaction = redaction.helped()
         running = build(settings, lambda _: None, redaction=redaction)
         try:
             running.daemon.start(deliver=False)
