@@ -67,8 +67,8 @@ class Sent:
     """The answer to a batch. `trusted` is False if a receiver that acknowledges gave no valid acknowledgement.
 
     `count` is how many events of the session such a receiver says it holds now. `refusal` is the reason for the
-    rejected ids; `unnamed` is how many more were rejected without their ids, and `told` is the receiver's message. They
-    may be of other sessions that shared the request: then `shared` has all that was in it, and only one session is told.
+    rejected ids; `unnamed` is how many more were rejected without their ids, and `told` is the receiver's message.
+    They may be of other sessions that shared the request: then `shared` has all that was in it, and one session is told.
     """
 
     verdict: Verdict
