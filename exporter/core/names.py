@@ -72,6 +72,13 @@ def drops_history(url: str, signal: str) -> str | None:
     return None
 
 
+def shown_url(url: str) -> str:
+    """Return an address as logs show it: without user, password and parameters."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
 def leaving(addresses: Mapping[str, str]) -> list[str]:
     """Describe the sinks that are on other machines: each name with its host, without secrets."""
     return [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.names import LOCAL
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
@@ -95,6 +95,7 @@ class Daemon:
         self.defects: Mapping[str, int] = {}
         """Internal errors that kept something from telemetry, counted by their place in the code."""
         self.ready = asyncio.Event()
+        self.is_ending = False
         self._drain_seconds = drain_seconds
         self._give_up_seconds = give_up_seconds
         self._incomplete_seconds = incomplete_line_seconds
@@ -107,6 +108,10 @@ class Daemon:
         self._events_noted = deque[tuple[float, dict[str, int]]]([(time.monotonic(), {})], maxlen=_RATE_NOTES)
 
     # ---- what the source reports ----------------------------------------------------------------------------
+
+    def scan(self) -> None:
+        """Look for every change of the files now, and do not wait until one is reported."""
+        self.source.scan()
 
     @property
     def files(self) -> dict[str, SessionFile]:
@@ -195,7 +200,8 @@ class Daemon:
             self._sending_past = asyncio.create_task(self._send_past(self._deliver_past))
         self._housekeeping = asyncio.create_task(self._keep_house())
 
-    def _events_read(self) -> dict[str, int]:
+    def events_read(self) -> dict[str, int]:
+        """Return how many events every source has read since the start, by its name."""
         others = self.observing.events_read() if self.observing is not None else {}
         return {"files": self.reader.events_read, **others}
 
@@ -203,7 +209,7 @@ class Daemon:
         """Return how many events a second every source has read in the last ten seconds, by its name."""
         since, before = self._events_noted[0]
         seconds = max(_RATE_SECONDS_MIN, time.monotonic() - since)
-        read = {name: max(0, count - before.get(name, 0)) for name, count in self._events_read().items()}
+        read = {name: max(0, count - before.get(name, 0)) for name, count in self.events_read().items()}
         return {name: round(count / seconds, 1) for name, count in read.items()}
 
     async def _keep_house(self) -> None:
@@ -211,18 +217,20 @@ class Daemon:
         while True:
             for place in self.defects.keys() - reported:
                 reported.add(place)
-                self.say(Level.ERROR, "a defect keeps something of an event from telemetry; please report it", at=place)
+                text = "a defect keeps something of an event from telemetry; please report it"
+                self.say(NoticeName.DEFECT, Level.ERROR, text, at=place)
             if time.monotonic() >= expires:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
                 with contextlib.suppress(sqlite3.Error):  # lanes report a full disk
                     self.quarantine.expire()
             await asyncio.sleep(_RATE_SECONDS)
-            self._events_noted.append((time.monotonic(), self._events_read()))
+            self._events_noted.append((time.monotonic(), self.events_read()))
             for run in self.runs:
                 run.check_endings()
 
     async def stop(self) -> None:
         """Finish the requests that are under way, for `drain_seconds` at most, and close everything."""
+        self.is_ending = True
         for task in (self._housekeeping, self._sending_past):
             if task is not None:
                 task.cancel()
@@ -323,6 +331,17 @@ class Daemon:
                 return counts
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def sums(self) -> dict[str, object]:
+        """Return what was done since the start, also after the end: events by sink, redactions, what is pending."""
+        lanes = {run.name: run.lanes.values() for run in self.runs}
+        pending = {name: sum(lane.lag_bytes() for lane in some) for name, some in lanes.items()}
+        return {
+            "ran_seconds": round(time.time() - self.started, 1),
+            "events": {name: sum(lane.progress.events for lane in some) for name, some in lanes.items()},
+            "redacted": max((sum(lane.progress.masked for lane in some) for some in lanes.values()), default=0),
+            "pending_bytes": {name: size for name, size in pending.items() if size},
+        }
+
     def counts(self) -> dict[str, int]:
         """Return how much there is, and how much of it is at the embedded Mission Control, else at the last sink."""
         counted = next((run for run in self.runs if run.name == LOCAL), self.runs[-1])
@@ -360,6 +379,6 @@ class Daemon:
                 return lane.position.offset
         return None
 
-    def say(self, level: Level, message: str, **fields: object) -> None:
+    def say(self, name: NoticeName, level: Level, message: str, **fields: object) -> None:
         """Report something about the daemon itself."""
-        self.notice(Notice(level, message, fields=fields))
+        self.notice(Notice(name, level, message, fields=fields))

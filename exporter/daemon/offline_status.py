@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +33,7 @@ class _File:
 
 
 def status_asleep(
-    root: Path,
+    roots: Sequence[Path],
     state_dir: Path,
     configured: Mapping[str, str],
     *,
@@ -41,7 +41,7 @@ def status_asleep(
     waits: Callable[[bytes], bool],
     history: Mapping[str, float],
 ) -> StatusReport:
-    """Return how far every configured sink (name to address) is behind the files below `root`. Creates no file.
+    """Return how far every configured sink (name to address) is behind the files below `roots`. Creates no file.
 
     A session without a mark counts if it changed after `changed_after`: a start would deliver it. `history` has the
     sinks that are sent only so many seconds of what was before they were met. `waits` tells whether
@@ -49,7 +49,9 @@ def status_asleep(
     """
     sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
-    files = _files(root, changed_after)
+    files: dict[str, _File] = {}
+    for root in roots:
+        files = _files(root, changed_after) | files
     sources = [SourceStatus("files", len(files), 0.0, [])]
     if (state_dir / JOURNALS).exists():
         from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not

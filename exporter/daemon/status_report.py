@@ -16,12 +16,13 @@ import msgspec
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.events.summary import Summary
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, confirmations, durable_between, iso
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import Liveness
+from exporter.sources.files.homes import login_name
 from exporter.sources.files.session_file import SessionFile, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
@@ -100,6 +101,8 @@ def _problems(daemon: Daemon) -> Iterator[Problem]:
         malformed.setdefault(entry.session, []).append(entry.offset)
     for session, offsets in malformed.items():
         yield Problem(session, "malformed_line", offsets[0], len(offsets))
+    for session in daemon.source.doubles:
+        yield Problem(session, "in_two_homes", 0, 1)
     for file in daemon.files.values():
         if file.problem is not None:
             yield Problem(file.session, file.problem, 0, 1)
@@ -138,6 +141,7 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
         unconfirmed=unconfirmed,
         confirmed_at=confirmed_at,
         copies=sink_state.sink.copies,
+        remark=sink_state.remark,
     )
 
 
@@ -184,6 +188,7 @@ def described(file: SessionFile, running: "RunningExporter") -> dict[str, Any]:
         return {"id": file.session, "events": 0, **({"source": "journal"} if file.is_journal else {})}
     session = summary.as_session(file.directory.name, masked=0, host=running.host, last_event_id=next(reversed(ids)))
     session |= workspace_facts(file.directory)
+    session["owner"] = owner_of(file)
     session |= {"file": str(file.path), "source": "journal" if file.is_journal else "files"}
     if duplicates:
         session["duplicates"] = duplicates
@@ -210,6 +215,11 @@ def _liveness_facts(liveness: Liveness, *, is_still: bool, state: str | None) ->
     if liveness is not Liveness.UNKNOWN:
         return {}
     return {"liveness": "unknown", **({"state": "idle"} if is_still and state == "working" else {})}
+
+
+def owner_of(file: SessionFile) -> str | None:
+    """Return the login name of who owns a session's file; of a journal, which is ours, nobody is known."""
+    return None if file.is_journal else login_name(file.uid)
 
 
 def _is_still(file: SessionFile) -> bool:
@@ -338,6 +348,8 @@ class Reports:
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
+        if (owner := owner_of(lane.file)) is not None:
+            report["owner"] = self._redact_text(owner)
         report["redactions"] = _dated(run.sink_state.store.masked(session, run.sink_state.sink_id))
         key = (run.name, session)
         found, before = self._found.get(session, {}), self._sent.get(key)
@@ -370,7 +382,7 @@ class Reports:
             self._copied.discard(run.name)
         elif run.name not in self._copied:
             self._copied.add(run.name)
-            self._daemon.notice(Notice(Level.WARNING, _COPIED, None, run.name))
+            self._daemon.notice(Notice(NoticeName.STATE_COPIED, Level.WARNING, _COPIED, None, run.name))
 
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:

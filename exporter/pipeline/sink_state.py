@@ -14,8 +14,8 @@ import msgspec
 from exporter.core.delivery.gate import Gate
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.verdict import Later, Unauthorized, Unsupported, Verdict, supported
-from exporter.core.names import BACKFILL_RUN, last_error_name, met_name, off_name
-from exporter.core.notice import Level, Notice
+from exporter.core.names import BACKFILL_RUN, last_error_name, met_name, off_name, shown_url
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.feed import Feed
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.retry import retry_delay_seconds
@@ -84,11 +84,14 @@ class SinkState:
     """Called when nothing is confirmed any more."""
     released: set[str] = field(default_factory=set)
     """The ids of events that leave quarantine now."""
+    remark: str = ""
+    """What the sink said last of something that it accepted."""
+    _trouble: tuple[float, int] | None = None
+    """Since when the sink takes nothing, and how many failures there were before."""
     since: float = 0.0
     """From when the sink is sent what sessions hold, in seconds since 1970; see `meet`."""
     whole: set[str] = field(default_factory=set)
     """The sessions that a backfill sends whole, also what they held before that."""
-    _remark: str = ""
     _epoch: str = ""
     _kept: str = ""
 
@@ -181,8 +184,7 @@ class SinkState:
     def _turn_off(self, refused: Unsupported) -> None:
         """Send nothing until the next start, but for one attempt each day; say so once."""
         if self.off is None:
-            fields = {"url": refused.url, "status": refused.status}
-            self.notice(Notice(Level.WARNING, self.off_text, None, self.sink.name, fields))
+            self.say(NoticeName.SIGNAL_OFF, Level.WARNING, self.off_text, status=refused.status)
         self.off = refused
         self.last_error = None
         self._remember(off_name(self.sink_id), str(refused.status))
@@ -200,30 +202,40 @@ class SinkState:
                 return
             case Later(reason=why, alarm=alarm):
                 self.retries += 1
+                self._begin_trouble()
                 self.last_error = why
                 delay = retry_delay_seconds(self.gate.failures + 1, verdict)
                 self.gate.failed(time.monotonic(), delay, alarm=alarm)
                 if alarm:
-                    self.say(Level.ERROR, "the sink needs a person", session, why=why)
-                elif self.gate.failures == 1:
-                    self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=why)
+                    self.say(NoticeName.SINK_NEEDS_A_PERSON, Level.ERROR, "the sink needs a person", why=why)
+                else:
+                    text = "the sink does not take events now; trying again"
+                    self.say(NoticeName.SINK_WAITING, Level.WARNING, text, why=why)
             case Unsupported():
                 self._turn_off(verdict)
             case Unauthorized(status):
                 self.last_error = f"answered {status}"
-                self.gate.unauthorized(self.sink.token_refused)
                 text = "the sink refuses the token; nothing is sent until it changes"
-                self.say(Level.ERROR, text, session, status=status)
+                if not self.gate.closed:
+                    self.say(NoticeName.SINK_REFUSED, Level.ERROR, text, status=status)
+                self._begin_trouble()
+                self.gate.unauthorized(self.sink.token_refused)
             case _:
                 self.succeeded()
+
+    def _begin_trouble(self) -> None:
+        self._trouble = self._trouble or (time.monotonic(), self.retries - 1)
 
     def succeeded(self) -> None:
         """Note an answer that shows that the sink is well."""
         if not self.feed.holds_events and (self.last_success is None or self.off is not None):
             self._remember(self._accepted_fact, "")
             self._remember(off_name(self.sink_id), "")
-        if self.gate.failures:
-            self.notice(Notice(Level.INFO, "the sink answers again", None, self.sink.name))
+        if self._trouble is not None:
+            (since, before), self._trouble = self._trouble, None
+            seconds = round(time.monotonic() - since, 1)
+            failures = self.retries - before
+            self.say(NoticeName.SINK_AGAIN, Level.INFO, "delivering again", failures=failures, seconds=seconds)
         self.off = None
         self.gate.succeeded()
         self.last_success = time.time()
@@ -245,7 +257,8 @@ class SinkState:
         """Put events in quarantine, durably, before anything moves past them."""
         if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what, detail=detail):
             for reason, count in Counter(one.reason for one in what).items():
-                self.say(Level.WARNING, "put in quarantine", session, reason=reason, events=count)
+                fields = {"reason": reason, "events": count}
+                self.say(NoticeName.QUARANTINED, Level.WARNING, "put in quarantine", session, **fields)
 
     def quarantined_ids(self, session: str) -> set[str]:
         """Return the ids of a session's events that this sink is not to be sent, because they are in quarantine."""
@@ -267,10 +280,13 @@ class SinkState:
             try:
                 self.refuse(session, None, offset, sent.shared or b"".join(lines), "partly_rejected", detail)
             except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
-                self.say(Level.ERROR, "the quarantine is full; what was rejected is not kept", session, why=detail)
-        elif sent.told and sent.told != self._remark and not sent.rejected:
-            self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
-        self._remark = sent.told or self._remark
+                text = "the quarantine is full; what was rejected is not kept"
+                self.say(NoticeName.QUARANTINE_FULL, Level.ERROR, text, session, events=sent.unnamed)
+        elif sent.told and sent.told != self.remark and not sent.rejected:
+            # Its words may repeat an event, so they are not in the log.
+            text = "the sink accepts, and warns; `exporter status --json` has its words"
+            self.say(NoticeName.SINK_WARNS, Level.WARNING, text)
+        self.remark = sent.told or self.remark
 
     def known_store(self) -> str | None:
         """Return which store the receiver had when every session was known to be in it."""
@@ -294,7 +310,7 @@ class SinkState:
             self.new_store = store
             if known is not None:
                 text = "the receiver has another store than before; every session is looked for in it"
-                self.notice(Notice(Level.WARNING, text, None, self.sink.name))
+                self.say(NoticeName.RECEIVER_OTHER_STORE, Level.WARNING, text)
             self.on_doubt()
         return self.new_store is not None
 
@@ -305,7 +321,7 @@ class SinkState:
             begins = Level.DEBUG if self.sink.in_process else Level.INFO
             level = Level.WARNING if self.sink.went_back else begins
             text = "the receiver's store may have gone back; every session is compared with it once more"
-            self.notice(Notice(level, text, None, self.sink.name))
+            self.say(NoticeName.RECEIVER_OLDER_STORE, level, text)
             self.on_doubt()
         self._epoch, self.sink.went_back = self.sink.epoch, False
         self.keep_epoch()
@@ -349,6 +365,7 @@ class SinkState:
     def _store_fact(self) -> str:
         return f"store of sink {self.sink_id}"
 
-    def say(self, level: Level, message: str, session: str, **fields: object) -> None:
-        """Report something about a session and this sink."""
-        self.notice(Notice(level, message, session, self.sink.name, fields))
+    def say(self, name: NoticeName, level: Level, message: str, session: str | None = None, **fields: object) -> None:
+        """Report something about this sink, or about a session at it."""
+        url = shown_url(self.sink.url) if "://" in self.sink.url else None  # the embedded one has none
+        self.notice(Notice(name, level, message, session, self.sink.name, url, fields))

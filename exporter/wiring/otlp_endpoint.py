@@ -11,7 +11,7 @@ from config.proxy import proxy_for
 from config.settings import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
 from exporter.sinks.otlp import LANES, LOG_LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
@@ -149,7 +149,9 @@ class OtlpEndpoint:
     def not_taken(self, what: str, status: int) -> Notice:
         """Return the warning about a request that was not accepted."""
         why = f"answered {status}" if status else "no answer"
-        return Notice(Level.WARNING, f"{what} were not taken", None, self.name, {"why": why})
+        return Notice(
+            NoticeName.SIDE_NOT_TAKEN, Level.WARNING, f"{what} were not taken", None, self.name, fields={"why": why}
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -226,7 +228,8 @@ class EndpointSums:
         )
         loaded = Aggregate.load(state, stream) if state is not None else None
         if state is not None and loaded is None:
-            notice(Notice(Level.ERROR, "the sums of metrics cannot be read and begin anew; some were not sent"))
+            text = "the sums of metrics cannot be read and begin anew; some were not sent"
+            notice(Notice(NoticeName.SUMS_LOST, Level.ERROR, text))
         self._aggregate = loaded or Aggregate(stream)
         self.accepted = self._aggregate.accepted
         self.state = self._aggregate.dump

@@ -19,7 +19,7 @@ from config.settings import Settings
 from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS, Envelope
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.status_report import sink_status
 from exporter.pipeline.sink_workers import SinkWorkers
@@ -58,10 +58,11 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     endpoints = [one for one in settings.otel.values() if one.health]
     if not endpoints:
         return
-    figures = Figures()
+    present = Figures()
 
     def failed(why: str) -> None:
-        daemon.notice(Notice(Level.WARNING, "the exporter's own figures were not taken", fields={"why": why}))
+        text = "the exporter's own figures were not taken"
+        daemon.notice(Notice(NoticeName.SIDE_NOT_TAKEN, Level.WARNING, text, fields={"why": why}))
 
     attributes = {"service.name": "session-exporter", "service.version": VERSION}
     attributes["service.instance.id"] = exporter_id(daemon.store)
@@ -69,7 +70,7 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     sending = [
         Health(
             endpoint_of(one),
-            lambda: figures,
+            lambda: present,
             attributes | (host if one.host_name and one.content != "none" else {}) | one.resource_attributes,
             VERSION,
             failed=failed,
@@ -81,14 +82,15 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
         for health in sending:
             health.start()
         while True:
-            figures = _figures(daemon, tally)
+            present = figures(daemon, tally)
             await asyncio.sleep(_LOOK_SECONDS)
     finally:
-        figures = _figures(daemon, tally)
+        present = figures(daemon, tally)
         await asyncio.gather(*(asyncio.to_thread(health.stop) for health in sending))
 
 
-def _figures(daemon: Daemon, tally: Tally) -> Figures:
+def figures(daemon: Daemon, tally: Tally | None) -> Figures:
+    """Return the present figures; without `tally` nothing is known of telemetry."""
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
         for lane in run.lanes.values():
@@ -96,10 +98,10 @@ def _figures(daemon: Daemon, tally: Tally) -> Figures:
     return Figures(
         {run.name: _sink_figures(run) for run in daemon.runs},
         redactions,
-        dict(tally.unknown),
-        tally.orphans,
+        dict(tally.unknown) if tally is not None else {},
+        tally.orphans if tally is not None else 0,
         daemon.quarantine.count(),
-        sum(tally.defects.values()),
+        sum(daemon.defects.values()),
     )
 
 
