@@ -105,7 +105,7 @@ async def _following(
 
 
 async def upgrade_check(index: str | None) -> dict[str, Any]:
-    """Ask this package index, or that of pip or the public one, for a newer version."""
+    """Ask this package index, or the one that the environment names for pip or uv, for a newer version."""
     from exporter.wiring import upgrade
 
     return await upgrade.upgrade_check(upgrade.index_of(os.environ, index))
