@@ -60,7 +60,7 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program) $(ARGS)
+	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program tests/packages) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
@@ -98,9 +98,10 @@ $(TOOLS): $(READY) requirements-dev.lock
 
 # One file for Linux, macOS and Windows (environment markers) with the hashes of every published file.
 # Versions stay as they are unless ARGS=--upgrade or ARGS="--upgrade-package NAME".
-lock: $(UV) ## resolve the dependencies of pyproject.toml into requirements.lock and requirements-dev.lock
+lock: $(UV) ## resolve the dependencies of pyproject.toml into the lock files
 	@$(LOCK) --group dev --output-file requirements-dev.lock pyproject.toml
 	@$(LOCK) --group build --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	@$(LOCK) --all-extras --constraint requirements-dev.lock --output-file deploy/packages/requirements.lock pyproject.toml
 
 $(UV):
 	@$(PYTHON) -m venv --clear $(@:%/bin/uv=%)

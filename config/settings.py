@@ -62,6 +62,10 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         branches; redacted: also texts, arguments and paths, with secrets masked.
     semconv: Version of the names of attributes and metrics.
     temporality: Temporality of metrics: cumulative: since the start; delta: since the last point.
+    metrics_repeat_seconds: Interval at which run repeats cumulative metrics, so that backends go on showing them; 0:
+        never.
+    idle_metrics: Also repeat metrics that did not change for five minutes. Without it they vanish until they change, and
+        fewer points are paid for.
     headers_file: File with headers, one name=value per line.
     headers: Headers of every request, such as authorization, sent to this endpoint only.
     allow_http: Send headers over http:// to an address that is not loopback; anybody on the way can read them.
@@ -75,6 +79,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
+    history_days: Days before its first run from which an endpoint is sent what sessions hold; 0: what begins from then
+        on. exporter backfill --sink otel sends the rest.
     """
 
     endpoint: Annotated[str, setting("http://localhost:4318", address="http")]
@@ -84,6 +90,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     content: Literal["none", "metadata", "redacted"] = "metadata"
     semconv: Literal["latest", "legacy", "both"] = "latest"
     temporality: Literal["cumulative", "delta"] = "cumulative"
+    metrics_repeat_seconds: Annotated[float, setting(ge=0, le=3600)] = 60.0
+    idle_metrics: bool = True
     headers_file: Annotated[str | None, setting("~/.config/exporter/otel.headers", path=True, instead_of="headers")] = (
         None
     )
@@ -102,6 +110,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
         default_factory=dict
     )
+    history_days: Annotated[int, setting(ge=0, le=36_500)] = 0
 
 
 class Archive(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -224,6 +233,19 @@ class Thresholds(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     quarantined: Annotated[int, setting(ge=1, le=1_000_000_000)] = 1
 
 
+class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A Mission Control that is run for a team.
+
+    store: Address of its store: a path, sqlite:///PATH or postgresql://HOST/DATABASE; --store overrides it.
+    store_file: File with the address of the store, for one with a password.
+    """
+
+    store: Annotated[str | None, setting("postgresql://mc@db.example.com/mc", secret=True, instead_of="store_file")] = (
+        None
+    )
+    store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
+
+
 class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What monitors are told over HTTP: /metrics for Prometheus, /healthz (alive), /readyz (follows and can remember).
 
@@ -260,6 +282,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: What is masked besides the built-in rules, and what is not.
     limits: How much the exporter uses at most.
     check: When exporter status --check finds fault with what is pending.
+    receiver: What exporter mission-control serve runs on.
     metrics: What monitors can ask over HTTP.
     """
 
@@ -281,4 +304,5 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: Redaction = field(default_factory=Redaction)
     limits: Limits = field(default_factory=Limits)
     check: Thresholds = field(default_factory=Thresholds)
+    receiver: ReceiverSettings = field(default_factory=ReceiverSettings)
     metrics: Metrics = field(default_factory=Metrics)

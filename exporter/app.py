@@ -68,10 +68,7 @@ async def _following(
     session_ids: Sequence[str] = (),
     first: "Notice | None" = None,
 ) -> "AsyncIterator[tuple[RunningExporter, Stop]]":
-    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets.
-
-    `first` is said before anything else, once the state directory is ours.
-    """
+    """Follow and deliver, with the state lock; yield what runs, and what a signal sets. `first` is said first."""
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.state.lock import owned
@@ -86,10 +83,11 @@ async def _following(
     leave_no_core()
     manager = ServiceManager.of(os.environ)
     with owned(Path(settings.state_dir)):
-        stop = stop_on_signals()
         if first is not None:
             say(first)
-        running = build(settings, say, local=local, session_ids=session_ids)
+        redaction = make_redaction(settings, say=say).helped()
+        stop = stop_on_signals()
+        running = build(settings, say, local=local, session_ids=session_ids, redaction=redaction)
         running.beside.append(manager.watch)
         try:
             async with running.serving(Path(settings.state_dir), open_chosen):
@@ -99,6 +97,13 @@ async def _following(
                 manager.tell("STOPPING=1")
         finally:
             await running.close()
+
+
+async def upgrade_check(index: str | None) -> dict[str, Any]:
+    """Ask this package index, or that of pip or the public one, for a newer version."""
+    from exporter.wiring import upgrade
+
+    return await upgrade.upgrade_check(upgrade.index_of(os.environ, index))
 
 
 def _started(loaded: "Loaded") -> "Notice":
@@ -199,7 +204,7 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
 
 async def serve(
     settings: "Settings",
-    store: Path,
+    store: str,
     *,
     host: str,
     port: int,
@@ -208,7 +213,7 @@ async def serve(
     public_url: str | None,
     on_notice: Callable[[str], None],
 ) -> int:
-    """Run the receiver and its page alone, with this file as its store, until a signal."""
+    """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.missioncontrol.http.public import PublicUrl
     from exporter.missioncontrol.opening import serve_alone
@@ -268,6 +273,8 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
     with owned(Path(settings.state_dir)):
         redaction = make_redaction(settings)
         helpers = helpers_for(settings, request, redaction)
+        if helpers is None and request.get("do") == "backfill":
+            redaction = redaction.helped()
         running = build(settings, lambda _: None, redaction=redaction)
         try:
             running.daemon.start(deliver=False)
@@ -279,14 +286,20 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
 
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:
+    from exporter.core.names import otlp_name
     from exporter.daemon.offline_status import status_asleep
     from exporter.wiring.sinks.registry import addresses
     from exporter.wiring.sources import homes_in
 
     roots = homes_in(settings).roots()
     changed_after = time.time() - settings.history_days * 86_400
+    history = {
+        otlp_name(name, signal): one.history_days * 86_400.0
+        for name, one in settings.otel.items()
+        for signal in one.signals
+    }
     status = status_asleep(
-        roots, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait
+        roots, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait, history=history
     )
     return dict(msgspec.to_builtins(status))
 
@@ -327,12 +340,12 @@ async def daemon_pid(settings: "Settings") -> int:
 
 def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
     """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
-    from exporter.missioncontrol.opening import store_path
+    from exporter.missioncontrol.store.opening import file_of
     from exporter.state.backup import back_up, back_up_store
     from exporter.version import VERSION
 
     if store is not None:
-        manifest = back_up_store(store_path(store).absolute(), target, VERSION)
+        manifest = back_up_store(file_of(store), target, VERSION)
     else:
         manifest = back_up(Path(settings.state_dir), target, VERSION)
     return {"backup": str(target), **manifest}
@@ -341,15 +354,15 @@ def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, A
 def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
     """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
     from exporter.core.names import MARKS, QUARANTINE, RECEIVER
-    from exporter.missioncontrol.opening import STORE_SCHEMA, store_path
+    from exporter.missioncontrol.store.opening import SQLITE_SCHEMA, file_of
     from exporter.state import marks, quarantine
     from exporter.state.backup import put_back, put_back_store, read_manifest
     from exporter.state.lock import owned
 
-    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: STORE_SCHEMA}
+    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: SQLITE_SCHEMA}
     manifest, state = read_manifest(source, newest), Path(settings.state_dir)
     if store is not None:
-        path = store_path(store).absolute()
+        path = file_of(store)
         aside = put_back_store(source, path)
         return {**manifest, "restored": str(path), "aside": str(aside) if aside else None}
     with owned(state):

@@ -58,6 +58,8 @@ class SinkStatus(Struct, frozen=True):
     nothing is sent any more. `unconfirmed` counts the sessions that it accepted and has not confirmed since to hold;
     `confirmed_at` is when it confirmed the one that it confirmed longest ago, null where it confirmed none. `copies`
     counts other exporters that it knows with the id of this one. `remark` is what it said last of what it accepted.
+    `earlier` counts the sessions of which it was not sent what was before `since`, because it was met then; `backfill`
+    sends it.
     """
 
     name: str
@@ -77,6 +79,8 @@ class SinkStatus(Struct, frozen=True):
     confirmed_at: str | None = None
     copies: int = 0
     remark: str = ""
+    since: str | None = None
+    earlier: int = 0
 
 
 class DaemonStatus(Struct, frozen=True):

@@ -101,6 +101,21 @@ class Bridge:
         """Whether any span is open."""
         return self._traces.open
 
+    @property
+    def under_way(self) -> str | None:
+        """The event that opened the latest interaction, while any span is open."""
+        return self._traces.interactions.previous if self._traces.open else None
+
+    def is_since(self, line: bytes, since: float) -> bool:
+        """Tell whether an event happened at a time, in seconds since 1970, or after it."""
+        event = read(line)
+        return event is not None and event.time_ns >= since * 1e9
+
+    def begins_anew(self, line: bytes) -> bool:
+        """Tell whether an event says that another process goes on with the session."""
+        event = read(line)
+        return event is not None and event.type == "session.resume"
+
     def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Records:
         """Return the records of events; the first event has number `first`. Lines without an event give none."""
         traced = self._trace(lines, first)

@@ -19,6 +19,10 @@ INSTALLATION_HEADER: Final = "session-exporter-installation"
 """The header in which an exporter says to such a Mission Control which installation it is."""
 
 
+BACKFILL_RUN: Final = "backfill-"
+"""What the names of the runs begin with under which `backfill` sends telemetry."""
+
+
 def sink_name(section: str, configured: str) -> str:
     """Return the name of a sink that the settings call `configured` in a table of theirs."""
     return section if configured == "default" else f"{section}.{configured}"
@@ -39,6 +43,11 @@ def names_of(sink: str) -> set[str]:
 def last_error_name(sink_id: int) -> str:
     """Return the name of the fact that is the last error of a sink; it is empty for a healthy sink."""
     return f"last_error:{sink_id}"
+
+
+def met_name(sink_id: int) -> str:
+    """Return the name of the fact that is when a sink was met first, in seconds since 1970."""
+    return f"met:{sink_id}"
 
 
 def off_name(sink_id: int) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.serving import tell_when_full
 from exporter.daemon.status_report import Reports
+from exporter.pipeline.redaction_helper import RedactionHelper, helper_possible
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill import Helpers
@@ -31,7 +32,7 @@ class Redactors:
     """The functions of the redactor: for events, for single texts, and for texts that come in pieces.
 
     It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
-    `commands` print secrets; any thread may ask.
+    `commands` print secrets; any thread may ask. `helper` redacts beside this process; `start_helper` starts one.
     """
 
     event: RedactEvent
@@ -39,6 +40,14 @@ class Redactors:
     make_another: "Callable[[], Redactors] | None" = None
     stream: Callable[[str], TextStream] | None = None
     commands: Commands | None = None
+    helper: RedactionHelper | None = None
+    start_helper: "Callable[[], RedactionHelper] | None" = None
+
+    def helped(self) -> "Redactors":
+        """Return the same with a helper, where there can be one. Call it before there are threads or open databases."""
+        if self.start_helper is None or not helper_possible():
+            return self
+        return replace(self, helper=self.start_helper())
 
     def another(self) -> "Redactors":
         """Return the same for another thread; its rules are not compiled again."""
@@ -134,6 +143,8 @@ class RunningExporter:
     async def close(self) -> None:
         """Stop the daemon, then the embedded receiver; what was gathered of faults is said."""
         await self.daemon.stop()
+        if self.redaction.helper is not None:
+            self.redaction.helper.close()
         self.notices.flush(at_once=True)
         if self.receiver_store is not None:
             self.receiver_store.close()

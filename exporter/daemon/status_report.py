@@ -70,7 +70,7 @@ def status_of(daemon: Daemon) -> StatusReport:
             ),
             *(_remote(daemon.observing, rates) if daemon.observing is not None else ()),
         ],
-        [sink_status(run) for run in daemon.runs],
+        [_with_history(sink_status(run), run, daemon.files.values()) for run in daemon.runs],
     )
 
 
@@ -115,7 +115,9 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
     sink_state, now = run.sink_state, time.monotonic()
     # What an endpoint does not take is not behind.
     behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0] if sink_state.off is None else []
-    lag_bytes = sum(lane.lag_bytes() for lane in behind)
+    # History that waits is told by its size.
+    past = sum(file.size for file in run.past.values()) if sink_state.off is None else 0
+    lag_bytes = sum(lane.lag_bytes() for lane in behind) + past
     state = "refused" if sink_state.gate.closed else "waiting" if sink_state.gate.failures else "ok"
     if sink_state.off is not None:
         state = f"off ({sink_state.off.status})"
@@ -125,14 +127,14 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
     return SinkStatus(
         run.name,
         state="stopped" if troubles and state == "ok" else state,
-        lag_events=sum(lag_events(behind)),
+        lag_events=sum(lag_events(behind)) + past // GUESSED_EVENT_BYTES,
         lag_bytes=lag_bytes,
         lag_seconds=round(max(since, default=0.0), 3),
         last_success=iso(sink_state.last_success),
         last_error=sink_state.last_error or next(iter(troubles), None),
         retries=sink_state.retries,
         quarantined=sink_state.quarantine.count(sink=run.name),
-        is_estimate=lag_bytes > COUNT_BYTES_MAX,
+        is_estimate=lag_bytes > COUNT_BYTES_MAX or past > 0,
         sums_wait=not run.summed_up and sink_state.off is None,
         deleted=sum(lane.stopped and lane.stopped_by is not SessionEvent.FOREIGN for lane in run.lanes.values()),
         foreign=sum(lane.stopped_by is SessionEvent.FOREIGN for lane in run.lanes.values()),
@@ -141,6 +143,16 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
         copies=sink_state.sink.copies,
         remark=sink_state.remark,
     )
+
+
+def _with_history(status: SinkStatus, run: SinkWorkers, files: Iterable[SessionFile]) -> SinkStatus:
+    """Add of how many sessions a sink that was met lately has not what they held before."""
+    since, state = run.sink_state.since, run.sink_state
+    if not since:
+        return status
+    unsent = sum(1 for file in files if file.identity and file.session not in run.lanes and file.modified < since)
+    earlier = unsent + state.store.fronts_lacking(state.sink_id)
+    return msgspec.structs.replace(status, since=iso(since), earlier=earlier)
 
 
 def lag_events(lanes: Iterable[Lane]) -> Iterator[int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect
+from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect, acceptance_fault
 from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
 from exporter.doctor.facts import Facts
 from exporter.doctor.way import DIRECT, Way
@@ -35,6 +35,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _FREE_BYTES_MIN: Final = 256 << 20
 _TIMEOUT_SECONDS: Final = 3.0
 _CLOCK_SECONDS_MAX: Final = 60.0
+_QUESTION: Final = b'{"id":"exporter doctor?"}'
 _TAKEN: Final = (200, 202, 204, 400)
 """Answers of an endpoint to an empty request of a signal that it takes."""
 _UNSUPPORTED: Final = (404, 405, 415, 501)
@@ -54,9 +55,10 @@ class MissionControlProbe:
     way: Way = DIRECT
 
     async def probe(self) -> Probe:
-        """Ask what delivery asks first, a registration, with nothing in it, and judge the answer as delivery does.
+        """Ask what delivery asks first, a registration, and judge the answer as delivery does.
 
-        A Mission Control rejects the body; whatever answers 404 has no sessions at this address.
+        The id is none that a session may have: a Mission Control refuses it after a look at the token, so that asking
+        makes no session. One that takes any id has one session of that name, however often it is asked.
         """
         private = _private(self.name, self.url, "the token" if self.token else "", self.token_file)
         if self.token_fault:
@@ -65,7 +67,7 @@ class MissionControlProbe:
         headers = {**_AGENT, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         headers["Content-Type"] = "application/json"
         url = self.url.rstrip("/") + "/sessions"
-        answer = await _ask(url, headers, b"{}", self.way)
+        answer = await _ask(url, headers, _QUESTION, self.way)
         if isinstance(answer, HttpAnswer):
             return Probe((self._judged(answer), *private), _ahead(answer))
         return Probe((_unreachable(self.name, self.url, answer, self.way, "check certificate_file"), *private))
@@ -79,12 +81,16 @@ class MissionControlProbe:
             return Check(self.name, "failed", f"{where} refuses {what} ({status})", remedy)
         if isinstance(judged, Accepted) and read_session(answer.body) is None:
             judged = Later(NO_SESSION_ID)
+        is_from_elsewhere = 200 <= status < 300
+        if isinstance(judged, Suspect):  # a refusal, but of what?
+            page = acceptance_fault(status, answer.headers.get("content-type", ""), answer.body, whole=answer.whole)
+            is_from_elsewhere, judged = page is not None, judged if page is None else Later(page)
         if isinstance(judged, Accepted | Suspect):
             return Check(self.name, "ok", f"{where} answers and accepts {'the token' if self.token else 'us'}{way}")
         if isinstance(judged, Missing):
             remedy = "check mission_control.url: it ends in /agents at our own receiver"
             return Check(self.name, "failed", f"{where} has no Mission Control at this address (404)", remedy)
-        if 200 <= status < 300 and isinstance(judged, Later):
+        if is_from_elsewhere and isinstance(judged, Later):
             remedy = "check mission_control.url, and whether a sign-in page or a proxy is in between"
             return Check(self.name, "failed", f"{where}: {judged.reason}", remedy)
         return _unexpected(self.name, where, status)

@@ -29,6 +29,8 @@ class FeedSums:
 
     counts = False
     hurried = False
+    lives = False
+    """Whether what happens now is sent for as long as this program runs."""
 
     @property
     def settled(self) -> bool:
@@ -97,6 +99,12 @@ class Feed(ABC):
         A sink of events is taken to have nothing: it is sent everything again, and its ids make that harmless.
         """
         return {}
+
+    def begin_at(self, since: Callable[[str], float], passed: Callable[[str], None]) -> None:  # noqa: B027  see below
+        """Send nothing of what a session held before the time that `since` returns for it; `passed` is told of it.
+
+        Most feeds send sessions whole.
+        """
 
     def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
         """Return how many events a sink has taken with these ids of a segment, and the id of the last one."""

@@ -153,6 +153,10 @@ class Lane:
             self._session.take_requests()
             return await self._session.send_event(event)
 
+    def read_whole(self) -> None:
+        """Send what the sink lacks of the session from its first event on, at the next turn."""
+        self._session.requests.append(SessionEvent.REPAIR)
+
     async def repair(self, different: list[str]) -> None:
         """Make the receiver hold what the file holds: ask what it has, hide what it has otherwise, send the rest."""
         async with self._turning:
@@ -262,9 +266,11 @@ class Lane:
         feed, refused = self.sink_state.feed, delivered.refused
         ids, hashes = segment.without(refused, for_digest=self.sink_state.sink.capabilities.digest)
         counted, (events, last_id) = feed.sums.of(segment), feed.taken(segment, ids)
-        if ids or events or segment.unsendable or refused:  # what is ephemeral alone moves no mark
+        moves = segment.is_passed or ids or events or segment.unsendable or refused
+        if moves:  # what is ephemeral alone moves no mark
             mark = self._state.mark_after(segment.end, last_id, self._identity())
-            await self._session.commit(mark, ids, hashes, segment.masked, counted, delivered.count)
+            what = ids, hashes, segment.masked, counted, delivered.count
+            await self._session.commit(mark, *what, is_live=self.live)
         if counted:
             feed.sums.counted()
         self._session.relieved()

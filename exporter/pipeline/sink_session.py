@@ -240,22 +240,25 @@ class SinkSession:
         counted: Sequence[bytes] = (),
         count: int | None = None,
         confirms: bool = False,
+        is_live: bool = False,
     ) -> None:
         """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before.
 
-        `count` is what the sink says it holds with these ids; `confirms` says that it holds what the mark says.
+        `count` is what the sink says it holds with these ids; `confirms` says that it holds what the mark says;
+        `is_live` that the session goes on now.
         """
         # By its count alone an answer confirms only what follows on something that is confirmed.
         follows = mark.is_confirmed and bool(ids) and not self.is_void
         confirms = confirms or (follows and count == mark.delivered + len(ids or ()))
         sink_state, what = self._sink_state, (ids or [], hashes or [], masked or {}, counted)
+        stream = sink_state.sink.stream_of_sums(self._session, mark.remote_id, is_live=is_live) if counted else None
         while True:
             if self.is_void:  # as it may have become while this waited
                 mark, confirms = replace(mark, confirmed=-1), False
             confirmed_at = time.time() if confirms else None
             try:
                 self.state.recorded(
-                    sink_state.store.commit(self._session, sink_state.sink_id, mark, *what, confirmed_at)
+                    sink_state.store.commit(self._session, sink_state.sink_id, mark, *what, confirmed_at, stream)
                 )
             except StoreUnwritableError as error:
                 self.troubled(UNWRITABLE, "the mark cannot be written; waiting", why=str(error))

@@ -14,7 +14,7 @@ import msgspec
 from exporter.core.delivery.gate import Gate
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.verdict import Later, Unauthorized, Unsupported, Verdict, supported
-from exporter.core.names import last_error_name, off_name, shown_url
+from exporter.core.names import BACKFILL_RUN, last_error_name, met_name, off_name, shown_url
 from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.feed import Feed
 from exporter.pipeline.segment_reader import SegmentReader
@@ -88,6 +88,10 @@ class SinkState:
     """What the sink said last of something that it accepted."""
     _trouble: tuple[float, int] | None = None
     """Since when the sink takes nothing, and how many failures there were before."""
+    since: float = 0.0
+    """From when the sink is sent what sessions hold, in seconds since 1970; see `meet`."""
+    whole: set[str] = field(default_factory=set)
+    """The sessions that a backfill sends whole, also what they held before that."""
     _epoch: str = ""
     _kept: str = ""
 
@@ -108,6 +112,42 @@ class SinkState:
             if self.store.fact(self._answered_fact) == _NO:
                 self.store.void_confirmations(self.sink_id)
             self.store.remember(self._answered_fact, _NO)
+
+    def meet(self, now: float) -> None:
+        """Begin to follow for a sink: if it is new, it is sent what happens from now on, or from some days before.
+
+        A sink that an older version sent sessions to was met long ago.
+        """
+        history = self.sink.history_seconds
+        if history is None:
+            return
+        with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):  # lanes report a full disk
+            met = self.store.fact(met_name(self.sink_id))
+            if met is None:
+                names = [mark.remote_id or "" for mark in self.store.marks(self.sink_id).values()]
+                met = "0" if any(name and not name.startswith(BACKFILL_RUN) for name in names) else str(now)
+                self.store.remember(met_name(self.sink_id), met)
+            self.since = max(0.0, float(met) - history) if float(met) else 0.0
+        self.feed.begin_at(self._since_of, self._passed)
+
+    def _since_of(self, session: str) -> float:
+        """Return from when the sink is sent what a session holds; it keeps what it has of one that was sent whole."""
+        if session in self.whole or not self.since:
+            return 0.0
+        begun = self.store.mark(session, self.sink_id) is not None
+        return 0.0 if begun and not self.lacks_front(session) else self.since
+
+    def lacks_front(self, session: str) -> bool:
+        """Tell whether the sink was not sent what a session held before the sink was met."""
+        return self.store.lacks_front(session, self.sink_id)
+
+    def _passed(self, session: str) -> None:
+        self.store.note_front(session, self.sink_id, lacks=True)
+
+    def has_front(self, session: str) -> None:
+        """Note that the sink was sent a session whole."""
+        self.whole.discard(session)
+        self.store.note_front(session, self.sink_id, lacks=False)
 
     async def send(self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
         """Send a batch. An answer that the signal is not taken is returned only if that turns it off."""

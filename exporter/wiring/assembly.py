@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import MARKS, QUARANTINE
 from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
+from exporter.daemon.backfill import deliver_past
 from exporter.daemon.daemon import Daemon, SessionScope
 from exporter.daemon.running import Redactors, RunningExporter
 from exporter.errors import StateError
@@ -70,13 +71,13 @@ def join(
         give_up_seconds=settings.give_up_seconds,
         incomplete_line_seconds=limits.incomplete_line_seconds,
         holders=endings.holders,
+        deliver_past=deliver_past,
     )
-    beside = side.tasks(daemon) if side is not None else []
     host = settings.host_name or socket.gethostname()
     return RunningExporter(
         *(daemon, redaction, host, limits.max_line_bytes, notice, installation, receiver, receiver_store),
         monitor=partial(_monitor, settings, daemon, side),
-        beside=beside,
+        beside=side.tasks(daemon) if side is not None else [],
     )
 
 
@@ -110,7 +111,8 @@ def _holders(store: MarkStore) -> Holders:
 
 def _reader(limits: "Limits", files: OpenFiles, redaction: Redactors) -> SegmentReader:
     lines, cache = limits.max_line_bytes, limits.cache_bytes
-    return SegmentReader(files, redaction.event, line_bytes_max=lines, cache_bytes=cache, commands=redaction.commands)
+    of = {"line_bytes_max": lines, "cache_bytes": cache}
+    return SegmentReader(files, redaction.event, **of, commands=redaction.commands, helper=redaction.helper)
 
 
 def _open_files(wanted: int, notice: Callable[[Notice], None]) -> OpenFiles:

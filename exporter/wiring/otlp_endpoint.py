@@ -157,9 +157,11 @@ class OtlpEndpoint:
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
+                history_seconds=self.settings.history_days * 86_400.0,
             )
             if signal == "metrics":
-                sender = MetricSender(partial(self._sums, parts.notice, streams), _METRICS_SECONDS)
+                sums = partial(self._sums, parts.notice, streams)
+                sender = MetricSender(sums, _METRICS_SECONDS, self.settings.metrics_repeat_seconds)
                 feed = RecordFeed(mapper, signal, pack=_pack, sums=sender, endings=parts.endings)
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs", endings=parts.endings)
@@ -192,7 +194,14 @@ class EndpointSums:
         self._is_live = is_live
         self._temporality = endpoint.settings.temporality
         self._options = endpoint.options
-        stream = MetricStream(self._temporality, self._options.content, self._options.semconv)
+        one = endpoint.settings
+        stream = MetricStream(
+            self._temporality,
+            self._options.content,
+            self._options.semconv,
+            repeat_ns=round(one.metrics_repeat_seconds * 1e9),
+            repeats_idle=one.idle_metrics,
+        )
         loaded = Aggregate.load(state, stream) if state is not None else None
         if state is not None and loaded is None:
             text = "the sums of metrics cannot be read and begin anew; some were not sent"
@@ -209,11 +218,20 @@ class EndpointSums:
     def waits(self) -> bool:
         return self._aggregate.waits
 
-    def points(self, until_ns: int | None) -> list[bytes]:
+    @property
+    def repeated(self) -> bool:
+        return self._aggregate.repeated
+
+    def points(self, until_ns: int | None, *, repeats: bool = False) -> list[bytes]:
         # By instrument first and then by time: a backend needs the points of each series in order, but not all series'.
         gathered: dict[Instrument, list[AnyPoint]] = {}
         is_live = self._temporality == "cumulative" and self._is_live()
-        found = self._aggregate.collect(time.time_ns()) if is_live else self._aggregate.points(until_ns)
+        if is_live:
+            found = self._aggregate.collect(time.time_ns(), repeats=repeats)
+        else:
+            found = self._aggregate.points(until_ns)
+            if not found and until_ns is None:
+                found = self._aggregate.close()
         for instrument, points in found:
             gathered.setdefault(instrument, []).extend(points)
         content, semconv = self._options.content, self._options.semconv

@@ -158,7 +158,7 @@ class LiveMetrics:
 
     async def _send(self, endpoint: OtlpEndpoint, sums: EndpointSums, until_ns: int | None) -> None:
         """Send the sums that are complete; those that an endpoint does not accept now are sent again next time."""
-        while points := sums.points(until_ns):
+        while points := sums.points(until_ns, repeats=True):
             body = endpoint.assemble(self._instance, points)
             status = await asyncio.to_thread(endpoint.status_of, "metrics", body)
             if 200 <= status < 300:

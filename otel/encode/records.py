@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from otel import names
 from otel.encode.keyvalues import KeyValues, key_value
+from otel.encode.sentences import sentence
 from otel.encode.varint import INT64_MAX, INT64_MIN, UINT64_MAX, counted, utf8, varint
 from otel.model import (
     Attributes,
@@ -181,9 +182,13 @@ class Writer:
         if record.context is not None:
             trace_id, span_id = record.context
             parts.append(_LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED))
+        said = sentence(record, self._content)
         if self._shows_bodies and record.body:
             body = record.body if record.body.isascii() else record.body.decode("utf-8", "replace").encode()
-            parts.append(counted(b"\x2a", counted(b"\x0a", body)))
+            parts.append(self._log_attributes.written([(names.SUMMARY, said)]))
+        else:
+            body = utf8(said)
+        parts.append(counted(b"\x2a", counted(b"\x0a", body)))
         written = b"".join(parts)
         return b"\x12" + varint(len(written)) + written
 

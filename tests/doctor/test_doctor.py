@@ -20,6 +20,7 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -77,6 +78,7 @@ def serve() -> Iterator[Callable[[Responder], str]]:
                 for name, value in {"Content-Length": "0", **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
+                self.wfile.write(b"<html></html>"[: int(headers.get("Content-Length", 0))])
 
             do_POST = do_GET  # noqa: N815  the name that the base class looks for
 
@@ -463,19 +465,23 @@ def test_damaged_stores_that_were_set_aside_are_named(facts: Facts) -> None:
 # ---- sinks --------------------------------------------------------------------------------------------------
 
 
-def test_our_own_receiver_takes_the_question(tmp_path: Path) -> None:
-    async def ask() -> Probe:
+def test_our_own_receiver_takes_the_question_and_makes_no_session_of_it(tmp_path: Path) -> None:
+    async def ask() -> tuple[Probe, bytes]:
         with ReceiverStore(tmp_path / "receiver.db") as store:
             server = await serve_http(create_app(store, token="the-token"), "127.0.0.1", 0, explicit_port=True)
+            listed = Request(f"{server.url}/api/v1/sessions", headers={"Authorization": "Bearer the-token"})
             try:
-                return await MissionControlProbe("mission_control", f"{server.url}/agents", "the-token").probe()
+                probe = await MissionControlProbe("mission_control", f"{server.url}/agents", "the-token").probe()
+                return probe, await asyncio.to_thread(lambda: urlopen(listed).read())
             finally:
                 await server.stop()
 
-    [check] = asyncio.run(ask()).checks
+    probe, sessions = asyncio.run(ask())
 
+    [check] = probe.checks
     assert check.verdict == "ok"
     assert "the-token" not in check.detail
+    assert json.loads(sessions)["sessions"] == []
 
 
 @pytest.mark.parametrize(
@@ -483,6 +489,7 @@ def test_our_own_receiver_takes_the_question(tmp_path: Path) -> None:
     [
         (400, {"Content-Type": "application/json"}, "ok"),
         (422, {}, "ok"),
+        (400, {"Content-Type": "text/html", "Content-Length": "13"}, "failed"),
         (200, {}, "failed"),
         (206, {}, "failed"),
         (404, {"Content-Type": "application/json"}, "failed"),

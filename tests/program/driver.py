@@ -17,6 +17,7 @@ from tests.program.floor import Floor
 from tests.program.session_files import SessionFile, event_id
 from tests.program.team import Team
 from tests.program.waiting import until
+from tests.queued import Stopwatch
 from tests.shared import CACHE_HOME
 
 TIMEOUT_SECONDS: Final = 90
@@ -38,7 +39,18 @@ class Running:
     def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> float:
         """Ask it to end; returns the seconds that took."""
         self.process.send_signal(with_signal)
-        return until(lambda: self.process.poll() is not None, f"the exporter's end after {with_signal.name}")
+        return self.ended(f"after {with_signal.name}")
+
+    def ended(self, why: str = "") -> float:
+        """Wait for its end; returns the seconds that took, without those for which it had no processor."""
+        watch = Stopwatch(self.process.pid)
+
+        def is_over() -> bool:
+            watch.look()
+            return self.process.poll() is not None
+
+        until(is_over, f"the exporter's end {why}")
+        return watch.seconds()
 
     @property
     def alive(self) -> bool:
@@ -76,6 +88,7 @@ class Machine:
         self.floor: Floor | None = None
         self.sessions: list[SessionFile] = []
         self.running: list[Running] = []
+        self.program = command()
         self.environment = {
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
@@ -139,7 +152,7 @@ class Machine:
     # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
     def command(self, *arguments: str) -> list[str]:
         """The command line with this machine's configuration."""
-        return command(*arguments, "--config", str(self.write_settings()))
+        return [*self.program, *arguments, "--config", str(self.write_settings())]
 
     def exporter(
         self,

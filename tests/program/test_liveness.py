@@ -113,6 +113,7 @@ def shown(client: httpx.Client, session: SessionFile) -> tuple[str | None, str |
 
 def test_a_sidecar_does_not_know_whether_a_session_it_cannot_see_lives(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     living, left = machine.session(), machine.session()
     at_work(left, age_seconds=2 * 86_400)
     at_work(living, age_seconds=60)
@@ -135,6 +136,7 @@ def test_a_sidecar_does_not_know_whether_a_session_it_cannot_see_lives(machine: 
 
 def test_a_sidecar_knows_what_the_kernel_tells_of_a_holder(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     session = machine.session()
     at_work(session, age_seconds=60)
     with held(session, hold=True) as process, up(machine, _ALONE) as here:
@@ -149,6 +151,7 @@ def test_a_sidecar_knows_what_the_kernel_tells_of_a_holder(machine: Machine, rec
 
 def test_a_holder_in_the_namespace_of_the_exporter_is_seen_there(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     session = machine.session()
     machine.environment["SESSION"] = str(session.directory)
     with up(machine, [*_ALONE, "bash", "-c", _BESIDE, "bash"]) as here:

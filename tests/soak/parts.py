@@ -54,4 +54,11 @@ PARTS: Final = (
         30,
         ("-m", "tests.planted", "--secrets", "1000000"),
     ),
+    Part(
+        "fleet",
+        "six receivers on PostgreSQL and 200 uploaders, while receivers, backends and the server are killed",
+        15,
+        ("-m", "pytest", "-q", "-s", "tests/missioncontrol/test_chaos.py", "-k", "killed", "-o", "timeout=2000"),
+        {"CHAOS_SESSIONS": "86", "CHAOS_EVENTS": "1200", "CHAOS_RECEIVERS": "6", "CHAOS_FAULTS": "40"},
+    ),
 )

@@ -133,6 +133,8 @@ class ToolCalls:
         key = key_of(envelope)
         self._known.pop(key, None)
         self._known[key] = _Known(offset, self._commands.rule_of(bytes(envelope.data)))
+        while next(iter(self._known.values())).offset < offset - REACH_BYTES:
+            self._known.popitem(last=False)  # no answer from here on can be of that call
         if len(self._known) > self._memory_max:
             self._known.popitem(last=False)
             self._begins = max(self._begins, next(iter(self._known.values())).offset)

@@ -91,7 +91,7 @@ async def register(request: Request) -> Response:
             raise RestoreNeedsAdminError(session_id) if wanted.restore else error from None
 
     ack, changes = await receiver.write(uploading(session_id, holder, job))
-    receiver.live.publish_session(session_id)
+    receiver.publish_session(session_id)
     answer = {"id": session_id, "task_id": task_id, **_capabilities(receiver)}
     return json_answer({**answer, "ack": _as_of(receiver, changes, ack)})
 
@@ -134,7 +134,7 @@ async def report_session(request: Request) -> Response:
     now = receiver.now()
     job = partial(write_jobs.report_session, session_id=session_id, report=fields, now=now)
     await receiver.write(uploading(session_id, _uploader(request), job))
-    receiver.live.publish_session(session_id)
+    receiver.publish_session(session_id)
     return json_answer({})
 
 
@@ -155,7 +155,7 @@ async def report_exporter(request: Request) -> Response:
         holder=_uploader(request),
     )
     copies, changes = await receiver.write(lambda database: (job(database), database.changes()))
-    receiver.live.publish_exporter(exporter_id)
+    receiver.publish_exporter(exporter_id)
     return json_answer({**_as_of(receiver, changes), "copies": copies})
 
 

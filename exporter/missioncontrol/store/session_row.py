@@ -8,7 +8,7 @@ import msgspec
 
 from exporter.core.events import digest
 from exporter.core.events.summary import Summary
-from exporter.missioncontrol.store.port import Database, Rows
+from exporter.missioncontrol.store.port import Database
 
 EXPIRED: Final = "expired"
 """Why a session was deleted, when it was by its age or size and not by a person."""
@@ -108,9 +108,11 @@ def number_of(database: Database, session_id: str) -> int:
     return int(number)
 
 
-def shown_events(database: Database, session: int, columns: str, also: str = "", values: Iterable[Any] = ()) -> Rows:
+def shown_events(
+    database: Database, session: int, columns: str, also: str = "", values: Iterable[Any] = ()
+) -> Iterable[Any]:
     """Return these columns of the events that a session shows, in file order; `also` is a further condition."""
-    return database.execute(
+    return database.stream(
         f"SELECT {columns} FROM events WHERE session = ? AND hidden = 0{also} ORDER BY place, n",  # noqa: S608  constants only
         (session, *values),
     )

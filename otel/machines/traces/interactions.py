@@ -21,7 +21,7 @@ _HELD_MAX: Final = 16
 
 @dataclass(slots=True)
 class Interactions:
-    """The open root, if any, and the links of the next one."""
+    """The open root, if any, and the links of the next one. `previous` is the event that opened the latest one."""
 
     spans: Spans
     chats: Chats
@@ -34,7 +34,7 @@ class Interactions:
     _place: Attributes = field(default_factory=dict)
     _origin: str | None = None
     _copied_until_ns: int = 0
-    _previous: str | None = None
+    previous: str | None = None
     _why: str = "previous_interaction"
     _links: list[Link] = field(default_factory=list)
     _held: list[tuple[Event, int]] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Interactions:
             span.links.append(link(self.last, self._why))
         span.links += self._links
         self._links, self._why = [], "previous_interaction"
-        self._previous, self.last = event.id, span.context
+        self.previous, self.last = event.id, span.context
         self.root = Invocation(span, name=self._agent_name)
         return self.root
 
@@ -89,8 +89,8 @@ class Interactions:
         data = payload(event, MessagePayload)
         found = _FORKED.match(data.message or "")
         source = found[1].lower() if found is not None else self._origin if data.info_type == "fork" else None
-        if source is not None and source != self.spans.session and self._previous is not None:
-            self._links = [self._in_origin(source, self._previous)]
+        if source is not None and source != self.spans.session and self.previous is not None:
+            self._links = [self._in_origin(source, self.previous)]
 
     def record_call_session(self, session: str | None) -> None:
         """The main agent called a model, in a session that may be the one that this is a copy of."""

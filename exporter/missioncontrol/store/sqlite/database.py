@@ -88,6 +88,10 @@ class SqliteDatabase(sqlite3.Connection):
                 self.execute("ROLLBACK")
             raise
 
+    def stream(self, sql: str, values: Sequence[Any] = (), /) -> sqlite3.Cursor:
+        """Execute a statement; SQLite reads rows while they are iterated."""
+        return self.execute(sql, values)
+
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]], *, unless_there: bool = False) -> None:
         """Insert the rows.
 
@@ -128,6 +132,10 @@ class SqliteDatabase(sqlite3.Connection):
     def contains(self, column: str) -> str:
         """Return the condition; unlike LIKE, `instr` compares letter by letter and has no wildcards."""
         return f"instr({column}, ?) > 0"
+
+    def among(self, column: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        """Return the condition with a mark for each value."""
+        return f"{column} IN ({','.join('?' * len(values))})", values
 
     def forget_text_of(self, session: int) -> None:
         """Note the rows around which `erase` looks, and leave no copy in a table that `erase` does not look at."""
