@@ -3,7 +3,6 @@
 Parts are imported where they are used, so that a command pays only for its own.
 """
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -20,9 +19,10 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
     from exporter.core.notice import Notice
-    from exporter.daemon.running import Redactors, RunningExporter
+    from exporter.daemon.running import RunningExporter
     from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.server import Certificate
+    from exporter.pipeline.redactors import Redactors
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
 
@@ -127,6 +127,8 @@ def _started(loaded: "Loaded") -> "Notice":
 @asynccontextmanager
 async def _telling(running: "RunningExporter") -> AsyncIterator[None]:
     """Say where the page is, that it is ready, when it has caught up, and at the end that it stops."""
+    import asyncio
+
     from exporter.core.notice import NoticeName
 
     if running.page is not None:
@@ -171,6 +173,8 @@ async def _linger(running: "RunningExporter", stop: "Stop", settings: "Settings"
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
+    import asyncio
+
     from exporter.core.names import leaving
     from exporter.daemon.control_socket import page_of_daemon
     from exporter.daemon.serving import open_in_browser
@@ -245,6 +249,8 @@ async def serve(
 
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
     """Answer a request: by the daemon if one runs, else in this process. Raises `ExporterError`."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
 
     state = Path(settings.state_dir)
@@ -314,6 +320,8 @@ def _wait(sums: bytes) -> bool:
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:
     """Check everything there is to check; see `exporter/doctor`. Starts nothing and changes nothing."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
     from exporter.doctor.doctor import doctor as examine
     from exporter.wiring.doctor_facts import facts_of
@@ -329,6 +337,8 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
 
 async def daemon_pid(settings: "Settings") -> int:
     """Return the process that follows for this state directory, 0 when none answers."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
 
     with suppress(OSError, TimeoutError):

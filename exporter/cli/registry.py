@@ -77,6 +77,7 @@ COMMANDS: Final = (
     CommandRow("mission-control copy", "copy a store into an empty one", "commands.mission_control:copy"),
     CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     CommandRow("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
+    CommandRow("dashboards up", "write a directory that starts Grafana and stores", "commands.dashboards:up"),
     CommandRow("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
 )
 

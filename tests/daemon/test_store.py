@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from exporter.core.events.redaction import Redacted
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from exporter.state.marks import StoreUnwritableError
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
