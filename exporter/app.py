@@ -68,10 +68,7 @@ async def _following(
     session_ids: Sequence[str] = (),
     first: "Notice | None" = None,
 ) -> "AsyncIterator[tuple[RunningExporter, Stop]]":
-    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets.
-
-    `first` is said before anything else, once the state directory is ours.
-    """
+    """Follow and deliver, with the state lock; yield what runs, and what a signal sets. `first` is said first."""
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.state.lock import owned, prepare_state_dir
@@ -356,12 +353,12 @@ async def daemon_pid(settings: "Settings") -> int:
 
 def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
     """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
-    from exporter.missioncontrol.store.opening import store_path
+    from exporter.missioncontrol.store.opening import file_of
     from exporter.state.backup import back_up, back_up_store
     from exporter.version import VERSION
 
     if store is not None:
-        manifest = back_up_store(store_path(store).absolute(), target, VERSION)
+        manifest = back_up_store(file_of(store), target, VERSION)
     else:
         manifest = back_up(Path(settings.state_dir), target, VERSION)
     return {"backup": str(target), **manifest}
@@ -370,16 +367,15 @@ def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, A
 def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
     """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
     from exporter.core.names import MARKS, QUARANTINE, RECEIVER
-    from exporter.missioncontrol.opening import STORE_SCHEMA
-    from exporter.missioncontrol.store.opening import store_path
+    from exporter.missioncontrol.store.opening import SQLITE_SCHEMA, file_of
     from exporter.state import marks, quarantine
     from exporter.state.backup import put_back, put_back_store, read_manifest
     from exporter.state.lock import owned
 
-    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: STORE_SCHEMA}
+    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: SQLITE_SCHEMA}
     manifest, state = read_manifest(source, newest), Path(settings.state_dir)
     if store is not None:
-        path = store_path(store).absolute()
+        path = file_of(store)
         aside = put_back_store(source, path)
         return {**manifest, "restored": str(path), "aside": str(aside) if aside else None}
     with owned(state):
