@@ -153,8 +153,13 @@ class Receiver:
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
             if not ids:
                 return gone
-            await self.forget(ids, reason=EXPIRED)
-            gone += len(ids)
+            try:
+                await self.forget(ids, reason=EXPIRED)
+            except ApiError as error:
+                if error.status != 410:  # of a session that another receiver of the store forgot meanwhile
+                    raise
+            else:
+                gone += len(ids)
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
         """Delete sessions for good: when this returns, no file of ours contains a word of them."""
