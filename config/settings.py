@@ -64,8 +64,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     temporality: Temporality of metrics: cumulative: since the start; delta: since the last point.
     metrics_repeat_seconds: Interval at which run repeats cumulative metrics, so that backends go on showing them; 0:
         never.
-    idle_metrics: Also repeat metrics that did not change for five minutes. Without it they vanish until they change, and
-        fewer points are paid for.
+    idle_metrics: Also repeat metrics that did not change for five minutes. Without it they vanish until they change,
+        and fewer points are paid for.
     headers_file: File with headers, one name=value per line.
     headers: Headers of every request, such as authorization, sent to this endpoint only.
     allow_http: Send headers over http:// to an address that is not loopback; anybody on the way can read them.
@@ -78,6 +78,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         address on loopback never has one.
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
+    host_name: Send the name of this machine, as host.name, unless content is none.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
     history_days: Days before its first run from which an endpoint is sent what sessions hold; 0: what begins from then
         on. exporter backfill --sink otel sends the rest.
@@ -107,6 +108,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     proxy: Annotated[str, setting("http://proxy.example.com:3128", address="proxy")] = "env"
     service_name: Annotated[str, setting(min_length=1, max_length=255)] = "github-copilot"
     health: bool = False
+    host_name: bool = True
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
         default_factory=dict
     )
@@ -272,7 +274,7 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     linger_seconds: Time for which run, asked to stop by SIGTERM, goes on following sessions that are open, until they
         have ended and are delivered; for an exporter that is stopped together with the CLI, as in a pod.
     port: Port of the embedded Mission Control on loopback; 0: any free port.
-    host_name: Name of this machine in reports, instead of its host name.
+    host_name: Name of this machine in reports and telemetry, instead of its host name.
     log_level: Lowest level that is logged.
     log_format: Form of the log of run, up and mission-control serve on stderr: text; json: one JSON document a line.
     source: Where events come from besides the CLI's files; nothing is connected to unless it is named.

@@ -3,7 +3,6 @@
 Parts are imported where they are used, so that a command pays only for its own.
 """
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -20,9 +19,10 @@ if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
     from exporter.core.notice import Notice
-    from exporter.daemon.running import Redactors, RunningExporter
+    from exporter.daemon.running import RunningExporter
     from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.server import Certificate
+    from exporter.pipeline.redactors import Redactors
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
 
@@ -130,6 +130,8 @@ def _started(loaded: "Loaded") -> "Notice":
 @asynccontextmanager
 async def _telling(running: "RunningExporter") -> AsyncIterator[None]:
     """Say where the page is, that it is ready, when it has caught up, and at the end that it stops."""
+    import asyncio
+
     from exporter.core.notice import NoticeName
 
     if running.page is not None:
@@ -174,6 +176,8 @@ async def _linger(running: "RunningExporter", stop: "Stop", settings: "Settings"
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
+    import asyncio
+
     from exporter.core.names import leaving
     from exporter.daemon.control_socket import page_of_daemon
     from exporter.daemon.serving import open_in_browser
@@ -248,6 +252,8 @@ async def serve(
 
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
     """Answer a request: by the daemon if one runs, else in this process. Raises `ExporterError`."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
 
     state = Path(settings.state_dir)
@@ -317,6 +323,8 @@ def _wait(sums: bytes) -> bool:
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:
     """Check everything there is to check; see `exporter/doctor`. Starts nothing and changes nothing."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
     from exporter.doctor.doctor import doctor as examine
     from exporter.wiring.doctor_facts import facts_of
@@ -332,6 +340,8 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
 
 async def daemon_pid(settings: "Settings") -> int:
     """Return the process that follows for this state directory, 0 when none answers."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
 
     with suppress(OSError, TimeoutError):
@@ -339,6 +349,39 @@ async def daemon_pid(settings: "Settings") -> int:
             answer = await ask_daemon(Path(settings.state_dir), {"do": "status"}, lambda _: None)
             return int(answer["daemon"]["pid"]) if answer is not None else 0
     return 0
+
+
+def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
+    """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
+    from exporter.missioncontrol.store.opening import store_path
+    from exporter.state.backup import back_up, back_up_store
+    from exporter.version import VERSION
+
+    if store is not None:
+        manifest = back_up_store(store_path(store).absolute(), target, VERSION)
+    else:
+        manifest = back_up(Path(settings.state_dir), target, VERSION)
+    return {"backup": str(target), **manifest}
+
+
+def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
+    """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
+    from exporter.core.names import MARKS, QUARANTINE, RECEIVER
+    from exporter.missioncontrol.opening import STORE_SCHEMA
+    from exporter.missioncontrol.store.opening import store_path
+    from exporter.state import marks, quarantine
+    from exporter.state.backup import put_back, put_back_store, read_manifest
+    from exporter.state.lock import owned
+
+    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: STORE_SCHEMA}
+    manifest, state = read_manifest(source, newest), Path(settings.state_dir)
+    if store is not None:
+        path = store_path(store).absolute()
+        aside = put_back_store(source, path)
+        return {**manifest, "restored": str(path), "aside": str(aside) if aside else None}
+    with owned(state):
+        aside = put_back(source, manifest, state)
+    return {**manifest, "restored": str(state), "aside": str(aside) if aside else None}
 
 
 def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":

@@ -111,11 +111,9 @@ def _settle(root: Path) -> None:
     bundle.write_bytes(b"".join(path.read_bytes() for path in authorities))
     (root / "etc/passwd").write_text(f"root:x:0:0:root:/root:/usr/sbin/nologin\n{_ACCOUNT}\n")
     (root / "etc/group").write_text("root:x:0:\nexporter:x:10001:\n")
-    for name in ("tmp", "proc", "sys", "dev", "run", "var/lib/exporter"):
+    for name in ("tmp", "proc", "sys", "dev", "run"):
         (root / name).mkdir(parents=True, exist_ok=True)
     (root / "tmp").chmod(0o1777)
-    (root / "var/lib/exporter").chmod(0o700)
-    os.chown(root / "var/lib/exporter", 10001, 10001)
 
 
 def build(directory: Path) -> dict[str, object]:
@@ -146,7 +144,9 @@ def _context(context: Path) -> Path:
     sources.mkdir(parents=True)
     hatchling = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(sources)]
     subprocess.run(hatchling, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    listed = subprocess.run([sys.executable, "-m", "tests.drift.sbom"], cwd=ROOT, check=True, capture_output=True)
+    listed = subprocess.run(
+        [sys.executable, "-m", "tests.drift.sbom", "--packed"], cwd=ROOT, check=True, capture_output=True
+    )
     (sources / "session-exporter.cdx.json").write_bytes(listed.stdout)
     shutil.copy(LOCK, sources)
     download_wheels(sources / "wheels", python=PYTHON)  # with what pip is told here of indexes and certificates

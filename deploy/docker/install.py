@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _LAUNCHER: Final = """\
-#!/usr/bin/env python3
+#!{python}
 import sys
 sys.path[0] = "{library}"
 from exporter.__main__ import main
@@ -25,7 +25,7 @@ _WHEELS: Final = Path("/usr/share/python-wheels")
 
 
 def install(sources: Path, target: Path) -> None:
-    """Install into `target`: `lib`, `bin/exporter` and `sbom`."""
+    """Install into `target`: `lib`, `bin/exporter`, `sbom`, and an empty `home`."""
     pip = [sys.executable, "-m", "pip"]
     environment = dict(os.environ)
     if importlib.util.find_spec("pip") is None:
@@ -47,8 +47,9 @@ def install(sources: Path, target: Path) -> None:
     compileall.compile_dir(library, quiet=2, invalidation_mode=mode)
     launcher = target / "bin/exporter"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(_LAUNCHER.format(library=library), encoding="utf-8")
+    launcher.write_text(_LAUNCHER.format(python=sys.executable, library=library), encoding="utf-8")
     launcher.chmod(0o755)
+    (target / "home").mkdir()  # becomes the home of the image's account, of which it can write
     (target / "sbom").mkdir()
     for path in (*sources.glob("*.cdx.json"), *sources.glob("base.lock")):
         shutil.copy(path, target / "sbom")

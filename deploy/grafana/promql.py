@@ -15,8 +15,8 @@ Where = Mapping[Attribute, str]
 
 RANGE: Final = "$__range"
 STEP: Final = "$__interval"
-LOOKBACK: Final = "30d"
-"""How far back the last value before a window is looked for."""
+LOOKBACK: Final = "90d"
+"""How far back the last value before a window is looked for: a series that was quiet for longer counts whole."""
 
 _UNITS: Final = {
     "d": "days",

@@ -19,7 +19,7 @@ from exporter.service import systemd
 from exporter.service.plan import Installation
 from exporter.version import VERSION
 
-HERE: Final = Path(__file__).parent / "debian"
+HERE: Final = Path(__file__).parent / "debian_files"
 ROOT: Final = Path(__file__).parents[2]
 SETTINGS: Final = Path("/etc/session-exporter/exporter.toml")
 STATE: Final = Path("/var/lib/session-exporter")

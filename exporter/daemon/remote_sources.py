@@ -42,7 +42,7 @@ from exporter.state.quarantine import QuarantineFullError
 
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
-    from exporter.daemon.running import Redactors
+    from exporter.pipeline.redactors import Redactors
 
 HOUSEKEEPING_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0

@@ -3,20 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.core.events.live_text import TextStream
-from exporter.core.events.redaction import RedactEvent
-from exporter.core.events.tool_calls import Commands
 from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
 from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.serving import tell_when_full
 from exporter.daemon.status_report import Reports
-from exporter.pipeline.redaction_helper import RedactionHelper, helper_possible
+from exporter.pipeline.redactors import Redactors
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill import Helpers
@@ -25,33 +22,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS: Final = 2.0
 _CAUGHT_UP_LOOK_SECONDS: Final = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Redactors:
-    """The functions of the redactor: for events, for single texts, and for texts that come in pieces.
-
-    It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
-    `commands` print secrets; any thread may ask. `helper` redacts beside this process; `start_helper` starts one.
-    """
-
-    event: RedactEvent
-    text: Callable[[str], str]
-    make_another: "Callable[[], Redactors] | None" = None
-    stream: Callable[[str], TextStream] | None = None
-    commands: Commands | None = None
-    helper: RedactionHelper | None = None
-    start_helper: "Callable[[], RedactionHelper] | None" = None
-
-    def helped(self) -> "Redactors":
-        """Return the same with a helper, where there can be one. Call it before there are threads or open databases."""
-        if self.start_helper is None or not helper_possible():
-            return self
-        return replace(self, helper=self.start_helper())
-
-    def another(self) -> "Redactors":
-        """Return the same for another thread; its rules are not compiled again."""
-        return self.make_another() if self.make_another is not None else self
 
 
 @dataclass(slots=True)

@@ -9,13 +9,14 @@ import asyncio
 import sqlite3
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from random import random
 from typing import Final
 
 from exporter.core.delivery.gathering import Gathering
 from exporter.core.delivery.position import Identity, Mark, Position
-from exporter.core.delivery.segment import Segment, Unsendable
+from exporter.core.delivery.segment import BYTES_MAX, Segment, Unsendable
 from exporter.core.delivery.session_state import Agreement, SessionEvent
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.notice import Level, NoticeName
@@ -237,6 +238,8 @@ class Lane:
 
     async def _next(self, after: Segment | None) -> Segment | None:
         limits = self.sink_state.sink.limits()
+        if self.sink_state.busy > 1 and self.sink_state.feed.holds_events:  # together they take as much as one alone
+            limits = replace(limits, bytes_max=min(limits.bytes_max, BYTES_MAX))
         return await self.sink_state.feed.next(self.file, self._session.walk, after, limits)
 
     async def _deliver(self, segment: Segment) -> bool:

@@ -106,6 +106,13 @@ def helper_possible() -> bool:
     return sys.platform == "linux" and len(os.sched_getaffinity(0)) > 1
 
 
+def start_helper(
+    make: Callable[[Values], RedactEvent], known: Callable[[Lines], Values | None]
+) -> "RedactionHelper | None":
+    """Start a helper where there can be one."""
+    return RedactionHelper(make, known) if helper_possible() else None
+
+
 class RedactionHelper:
     """The helper as its starter sees it. Start it before there are threads or an open database.
 

@@ -38,6 +38,9 @@ from exporter.state.marks import StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
 GATHER_SECONDS: Final = 0.005
+"""How long events gather after a request, so that there are 200 requests a second at most."""
+_MANY_EVENTS, _MANY_GATHER_SECONDS = 12, 0.016
+"""After a request with so many events they gather for longer: a request costs as much as sixty events."""
 _GATHER_BYTES_MAX: Final = 65_536
 _SETBACKS_HEAD_START: Final = 4
 DISAGREEMENT: Final = "disagreement"
@@ -81,6 +84,7 @@ class SinkSession:
         self._epoch = sink_state.store.epoch
         self._setbacks = 0
         self._last_sent = 0.0
+        self._sent_last = 0
         self._showing: asyncio.Task[None] | None = None
 
     def take(self, event: SessionEvent, known: Mapping[str, bytes] = _NO_IDS, verdict: Verdict = _ACCEPTED) -> None:
@@ -193,7 +197,8 @@ class SinkSession:
 
     async def gather(self) -> None:
         """Above 200 requests a second let events gather for some milliseconds; never delay the first after a pause."""
-        wait = self._last_sent + GATHER_SECONDS - time.monotonic()
+        gather = GATHER_SECONDS if self._sent_last < _MANY_EVENTS else _MANY_GATHER_SECONDS
+        wait = self._last_sent + gather - time.monotonic()
         if wait > 0 and self._file.size - self.walk.position.offset < _GATHER_BYTES_MAX:
             await asyncio.sleep(wait)
 
@@ -383,7 +388,7 @@ class SinkSession:
 
         `meanwhile` is awaited once while the first request is under way. None: the segment is given up for now.
         """
-        self._last_sent = time.monotonic()
+        self._last_sent, self._sent_last = time.monotonic(), len(segment.ids)
         delivery = Delivery(list(map(len, segment.lines)))
         is_first, count = True, None
         while True:

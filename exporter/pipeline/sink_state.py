@@ -366,4 +366,5 @@ class SinkState:
 
     def say(self, name: NoticeName, level: Level, message: str, session: str | None = None, **fields: object) -> None:
         """Report something about this sink, or about a session at it."""
-        self.notice(Notice(name, level, message, session, self.sink.name, shown_url(self.sink.url), fields))
+        url = shown_url(self.sink.url) if "://" in self.sink.url else None  # the embedded one has none
+        self.notice(Notice(name, level, message, session, self.sink.name, url, fields))

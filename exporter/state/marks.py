@@ -23,7 +23,7 @@ from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_TH
 from exporter.errors import StateError
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 
-_SCHEMA: Final = Schema(
+SCHEMA: Final = Schema(
     2,
     """
     CREATE TABLE sinks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, UNIQUE (name, url));
@@ -340,7 +340,7 @@ def installation_of(state_dir: Path) -> str:
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, Path | None]:
-    connection, aside = open_database(path, _SCHEMA)
+    connection, aside = open_database(path, SCHEMA)
     try:
         connection.executescript(_LATER_TABLES)
     except DATABASE_ERRORS as error:

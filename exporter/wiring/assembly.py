@@ -13,9 +13,10 @@ from exporter.core.names import MARKS, QUARANTINE
 from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
 from exporter.daemon.backfill import deliver_past
 from exporter.daemon.daemon import Daemon, SessionScope
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
 from exporter.errors import StateError
 from exporter.pipeline.record_feed import Endings
+from exporter.pipeline.redactors import Redactors
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
 from exporter.sources.files.cli_process import Holders
@@ -57,7 +58,8 @@ def join(
     take, tell = (side.take, side.tell) if side is not None else (None, None)
     tally, installation = side.tally if side is not None else None, installation_of(Path(settings.state_dir))
     endings = Endings(_holders(store), limits.abandoned_after_hours * 3600)
-    parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings)
+    host = settings.host_name or socket.gethostname()
+    parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings, host)
     daemon = Daemon(
         make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
         make_observing=observing_of(settings, files, redaction, session_ids, notice, take, tell),
@@ -74,7 +76,6 @@ def join(
         deliver_past=deliver_past,
     )
     beside = side.tasks(daemon) if side is not None else []
-    host = settings.host_name or socket.gethostname()
     return RunningExporter(
         *(daemon, redaction, host, limits.max_line_bytes, notice, installation, receiver, receiver_store),
         monitor=partial(_monitor, settings, daemon, side),

@@ -8,12 +8,12 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from config.errors import ConfigError
 from config.settings import Metrics, Settings, Source
@@ -21,10 +21,8 @@ from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
 from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
 from exporter.core.notice import Notice
-from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
-from exporter.pipeline.redaction_helper import Lines, RedactionHelper, Values
-from exporter.sources.files.cli_process import environment_of, lock_holders
+from exporter.pipeline.redactors import Redactors
 from exporter.state.redaction_key import existing_key, redaction_key
 from exporter.wiring.sinks.registry import configured
 from redaction import engine as results
@@ -33,6 +31,9 @@ from redaction.engine import Redactor
 from redaction.errors import RuleError
 from redaction.known import from_environ, from_files
 from redaction.stream import DeltaStream
+
+if TYPE_CHECKING:
+    from exporter.pipeline.redaction_helper import Lines, RedactionHelper, Values
 
 _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
@@ -48,7 +49,7 @@ def make_redaction(
     engine = make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None)
     budget_ms, commands = settings.redaction.budget_ms, _Commands(engine)
 
-    def for_values(values: Values) -> RedactEvent:
+    def for_values(values: Collection[str]) -> RedactEvent:
         return _events(_exempting(settings, engine.with_known_values(values)), budget_ms)
 
     def another() -> Redactors:
@@ -60,10 +61,18 @@ def make_redaction(
             another,
             lambda key: _Careful(redactor.stream(key)),
             commands,
-            start_helper=lambda: RedactionHelper(for_values, learning.known),
+            start_helper=lambda: _start_helper(for_values, learning.known),
         )
 
     return another()
+
+
+def _start_helper(
+    for_values: "Callable[[Values], RedactEvent]", known: "Callable[[Lines], Values | None]"
+) -> "RedactionHelper | None":
+    from exporter.pipeline.redaction_helper import start_helper  # only what follows sessions has a helper
+
+    return start_helper(for_values, known)
 
 
 def _events(redactor: Redactor, budget_ms: float) -> RedactEvent:
@@ -168,6 +177,7 @@ def _changing_values(settings: Settings) -> set[str]:
         with suppress(ConfigError):
             values.add(read_token(one) or "")
     if settings.redaction.known_env_of_cli:
+        from exporter.sources.files.cli_process import environment_of, lock_holders
         from exporter.wiring.sources import homes_in
 
         for pid in chain.from_iterable(map(lock_holders, homes_in(settings).roots())):
@@ -199,7 +209,7 @@ class _Learning:
         may_change = bool(rules.known_env_of_cli or _secret_files(settings))
         return cls(make(values), values, lambda: _changing_values(settings), make, may_change)
 
-    def known(self, lines: Lines) -> set[str]:
+    def known(self, lines: "Lines") -> set[str]:
         """Return the values that these lines are redacted with."""
         is_due = time.monotonic() >= self.next_look
         if self.may_change and (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
     from exporter.daemon.live_relay import Tell
     from exporter.daemon.remote_sources import RemoteSources, Server
-    from exporter.daemon.running import Redactors
+    from exporter.pipeline.redactors import Redactors
     from exporter.sources.ahp.source import AhpSource
     from exporter.sources.files.homes import Homes
     from exporter.sources.files.session_file import OpenFiles

@@ -5,6 +5,7 @@ only where an endpoint is configured.
 """
 
 import asyncio
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
@@ -65,11 +66,12 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
 
     attributes = {"service.name": "session-exporter", "service.version": VERSION}
     attributes["service.instance.id"] = exporter_id(daemon.store)
+    host = {"host.name": settings.host_name or socket.gethostname()}
     sending = [
         Health(
             endpoint_of(one),
             lambda: present,
-            attributes | one.resource_attributes,
+            attributes | (host if one.host_name and one.content != "none" else {}) | one.resource_attributes,
             VERSION,
             failed=failed,
             temporality=one.temporality,
@@ -159,7 +161,7 @@ class LiveMetrics:
     async def _send(self, endpoint: OtlpEndpoint, sums: EndpointSums, until_ns: int | None) -> None:
         """Send the sums that are complete; those that an endpoint does not accept now are sent again next time."""
         while points := sums.points(until_ns, repeats=True):
-            body = endpoint.assemble(self._instance, points)
+            body = endpoint.assemble(self._instance, points, is_metrics=True)
             status = await asyncio.to_thread(endpoint.status_of, "metrics", body)
             if 200 <= status < 300:
                 self._failing.discard(endpoint.name)
@@ -273,7 +275,8 @@ class SideTelemetry:
         self, settings: Settings, store: MarkStore, redact: RedactEvent, notice: Callable[[Notice], None]
     ) -> None:
         found = settings.otel.items() if settings.source else ()
-        metered = [OtlpEndpoint(name, one) for name, one in found if "metrics" in one.signals]
+        host = settings.host_name or socket.gethostname()
+        metered = [OtlpEndpoint(name, one, host=host) for name, one in found if "metrics" in one.signals]
         if not any(one.url.startswith("ahp+") for one in settings.source):
             found = ()
         texts = [OtlpEndpoint(name, one) for name, one in found if one.content == "redacted" and "logs" in one.signals]

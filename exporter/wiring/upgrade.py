@@ -23,6 +23,7 @@ _WAYS: Final = (
     (("pipx", "venvs"), f"pipx upgrade {_NAME}"),
     (("uv", "tools"), f"uv tool upgrade {_NAME}"),
     (("lib", _NAME), "install the newer Debian package"),
+    (("opt", _NAME), "use the newer image"),
 )
 """Where this program stands, by a part of its path, and how a newer one comes there."""
 
@@ -54,7 +55,7 @@ async def upgrade_check(index: str) -> dict[str, Any]:
     except NoAnswerError as error:
         raise _no_answer(shown, str(error)) from None
     is_newer = newest is not None and _order(newest) > _order(VERSION)
-    way = upgrade_way(PurePath(sys.prefix), PurePath(sys.argv[0])) if is_newer else None
+    way = upgrade_way(PurePath(__file__), PurePath(sys.argv[0])) if is_newer else None
     return {"version": VERSION, "newest": newest, "newer": is_newer, "index": shown, "upgrade": way}
 
 
@@ -100,12 +101,12 @@ def newest_in(kind: str, page: bytes) -> str | None:
     return max(found, key=_order, default=None)
 
 
-def upgrade_way(prefix: PurePath, program: PurePath) -> str:
-    """Return the command by which what was installed there becomes newer."""
+def upgrade_way(place: PurePath, program: PurePath) -> str:
+    """Return the command by which a program becomes newer whose modules are at that place."""
     if program.suffix == ".pyz":
         return f"put the newer file in place of {program}"
-    for place, command in _WAYS:
-        if any(prefix.parts[at : at + 2] == place for at in range(len(prefix.parts))):
+    for directories, command in _WAYS:
+        if any(place.parts[at : at + 2] == directories for at in range(len(place.parts))):
             return command
     return f"pip install --upgrade {_NAME}"
 

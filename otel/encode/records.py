@@ -70,6 +70,22 @@ def request_bytes(resource: bytes, scope: bytes, records: Iterable[bytes]) -> by
     return counted(b"\x0a", b"".join((resource, b"\x12", varint(len(scoped)), scoped, _SCHEMA)))
 
 
+@cache
+def _record_of(version: str) -> "type[bytes]":
+    return type("Record", (bytes,), {"__slots__": (), "version": version})
+
+
+def of_version(record: bytes, version: str | None) -> bytes:
+    """Return a record that knows which version of the CLI it tells of; its bytes are the same."""
+    return _record_of(version)(record) if version else record
+
+
+def version_of(record: bytes) -> str | None:
+    """Return which version of the CLI a record tells of, None where that is not known."""
+    version: str | None = getattr(type(record), "version", None)
+    return version
+
+
 class _Kept(dict[_Key, bytes]):
     """Fields that come again and again, by what they are made of; long ones are made anew each time."""
 
@@ -259,7 +275,8 @@ def _attributes(instrument: Instrument, point: "Point | HistogramPoint", labels:
     if point.overflow:
         return labels.written([(names.OVERFLOW, True)])
     pairs = zip(instrument.labels, point.labels, strict=True)
-    return labels.written([(label, value) for label, value in pairs if value is not None])
+    shown = [(label, value) for label, value in pairs if value is not None and label is not names.SERVICE_VERSION]
+    return labels.written(shown)
 
 
 def _number(instrument: Instrument, point: Point, whole: bool, labels: KeyValues) -> bytes:

@@ -87,17 +87,28 @@ _SENTENCES: Final[dict[str, tuple[str, tuple[tuple[str, Attribute], ...]]]] = {
 }
 
 
+# What a content level allows of them; texts of the session are in none.
+_ALLOWED: Final = {
+    level: {
+        event_type: (said, tuple(part for part in parts if part[1].content <= min(level, Content.METADATA)))
+        for event_type, (said, parts) in _SENTENCES.items()
+    }
+    for level in Content
+}
+
+
 def sentence(record: LogRecord, content: Content) -> str:
     """Return one line about the event of a record, without texts of the session and what is above the content level."""
-    known = _SENTENCES.get(record.event_type)
+    known = _ALLOWED[content].get(record.event_type)
     if known is None:
         return _cut(record.event_type.replace(".", " ").replace("_", " "))
     said, parts = known
     details = record.details
-    for words, attribute in parts:
-        value = details.get(attribute)
-        if value is not None and attribute.content <= content and attribute.content <= Content.METADATA:
-            said += words % _spelt(value)
+    if details:
+        for words, attribute in parts:
+            value = details.get(attribute)
+            if value is not None:
+                said += words % (value if type(value) is int else _spelt(value))
     return said
 
 

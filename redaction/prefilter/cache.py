@@ -10,8 +10,7 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,35 +18,34 @@ _OTHERS: Final = 0o077
 _FILES_MAX: Final = 8
 
 
-def compile_beside(
-    databases: Iterable[Sequence[bytes]], directory: Path | None, compile_one: Callable[..., Any]
-) -> None:
-    """Have processes of their own compile and store the databases that the cache lacks, all at the same time.
+def fill_apart(directory: Path, make: Callable[[], object]) -> None:
+    """Have a process of its own make what fills an empty cache, so that what it leaves in memory ends with it.
 
-    What a compilation leaves in memory, twice of what all rules take, ends with its process. A fork is safe on Linux
-    and without other threads; elsewhere, and after a failure, nothing is done: who needs a database compiles it.
+    Reading the tables and compiling takes twice the memory of all rules. A fork is safe on Linux and without other
+    threads; elsewhere, and after a failure, nothing is done: who needs something then makes it.
     """
-    if directory is None or sys.platform != "linux" or threading.active_count() > 1:
+    if sys.platform != "linux" or threading.active_count() > 1:
         return
-    missing = [one for one in databases if not _path(one, directory).exists()]
-    started = []
-    for expressions in missing:
-        process = os.fork()
-        if process == 0:
-            try:
-                cached_database(expressions, directory, partial(compile_one, expressions))
-            finally:
-                os._exit(0)
-        started.append(process)
-    for process in started:
-        os.waitpid(process, 0)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(directory.glob("*.hsdb")) or not _is_ours(directory.stat()) or not os.access(directory, os.W_OK):
+            return
+    except OSError:
+        return
+    process = os.fork()
+    if process == 0:
+        try:
+            make()
+        finally:
+            os._exit(0)
+    os.waitpid(process, 0)
 
 
 def cached_database(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:
     """The database of these expressions, from the cache or compiled and stored there. A failure costs time only."""
     import hyperscan
 
-    path = _path(expressions, directory)
+    path = directory / f"rules-{_key(expressions)}.hsdb"
     body = load(path)
     if body is not None:
         with contextlib.suppress(hyperscan.HyperscanError):
@@ -90,10 +88,6 @@ def store(path: Path, body: bytes) -> None:
         alike = path.parent.glob(f"*{path.suffix}")
         for old in sorted(alike, key=lambda one: one.stat().st_mtime)[:-_FILES_MAX]:
             old.unlink(missing_ok=True)
-
-
-def _path(expressions: Sequence[bytes], directory: Path) -> Path:
-    return directory / f"rules-{_key(expressions)}.hsdb"
 
 
 def _key(expressions: Sequence[bytes]) -> str:

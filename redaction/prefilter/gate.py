@@ -6,14 +6,14 @@ hundreds of times slower and with the same results.
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from redaction.errors import TooManyHitsError
-from redaction.prefilter.cache import cached_database, compile_beside
+from redaction.prefilter.cache import cached_database
 
 EngineName: TypeAlias = Literal["hyperscan", "re"]
 # The number of the expression, and where its match ends.
@@ -61,21 +61,6 @@ def _note(number: int, _start: int, to: int, _flags: int, hits: list[Hit]) -> bo
     return len(hits) > HITS_MAX
 
 
-def _compiled(expressions: Sequence[bytes], *, literal: bool = False) -> Any:
-    import hyperscan
-
-    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    numbers = list(range(len(expressions)))
-    database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
-    return database
-
-
-def prepare_gates(gates: Iterable[Sequence[bytes]], cache_dir: Path | None, engine: EngineName) -> None:
-    """Compile the gates that the cache lacks at the same time; they are made by `make_gate` afterwards."""
-    if engine == "hyperscan":
-        compile_beside(gates, cache_dir, _compiled)
-
-
 class HyperscanGate:
     """All expressions in one Hyperscan database."""
 
@@ -85,7 +70,10 @@ class HyperscanGate:
         import hyperscan
 
         def compiled() -> Any:
-            return _compiled(expressions, literal=literal)
+            database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+            numbers = list(range(len(expressions)))
+            database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
+            return database
 
         self._database = cached_database(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
         self._scan = self._database.scan

@@ -10,14 +10,14 @@ several columns, and as a quoted subscript.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from redaction.prefilter.gate import EngineName, Hit, PatternGate, best_engine, make_gate, prepare_gates
+from redaction.prefilter.gate import EngineName, Hit, PatternGate, best_engine, make_gate
 from redaction.rules.rule import AROUND, OPENED_REACH, VALUES_REACH, Family, Reach, Rule
 
 Owner: TypeAlias = Rule | Family
@@ -117,35 +117,36 @@ class Prefilter:
             first[gate] += names.pop(gate)
         self._first_name = len(first)
         first |= names
-        self._compile(first, values, second, cache_dir, engine)
-
-    def _compile(
-        self,
-        first: dict[str, list[Owner]],
-        values: dict[str, None],
-        second: dict[Reach, list[Owner]],
-        cache_dir: Path | None,
-        engine: EngineName,
-    ) -> None:
+        compiled = make_gate([gate.encode() for gate in values], cache_dir=cache_dir, engine=engine) if values else None
+        self._values = _Values(compiled) if compiled is not None else None
         numbers = {gate: number for number, gate in enumerate(first)}
         self._first_trigger = len(numbers)
         for gate in (gate for rules_of_one in second.values() for rule in rules_of_one for gate in rule.when):
             numbers.setdefault(gate, len(numbers))
         self.owners = [tuple(owners) for owners in first.values()] + [_NOBODY] * (len(numbers) - len(first))
         """The rules that a hit belongs to, by its number."""
-        again = {reach: _owned(rules_of_one) for reach, rules_of_one in second.items()}
-        gates: list[Iterable[str]] = [numbers, *again.values(), *([values] if values else [])]
-        encoded = [[gate.encode() for gate in every] for every in gates]
-        prepare_gates(encoded, cache_dir, engine)
-        made = [make_gate(every, cache_dir=cache_dir, engine=engine) for every in encoded]
-        self._first = made[0]
-        self._values = _Values(made[-1]) if values else None
-        readings = []
-        for (reach, of_reach), reading in zip(again.items(), made[1:], strict=False):
-            triggers = frozenset(numbers[trigger] for rule in second[reach] for trigger in rule.when)
-            readings.append(_SecondReading(reading, triggers, reach, len(self.owners)))
-            self.owners += map(tuple, of_reach.values())
-        self._second_readings = tuple(readings)
+        self._first = make_gate([gate.encode() for gate in numbers], cache_dir=cache_dir, engine=engine)
+        self._second_readings = tuple(
+            self._again(reach, again, numbers, cache_dir, engine) for reach, again in second.items()
+        )
+
+    def _again(
+        self,
+        reach: Reach,
+        rules: Sequence[Owner],
+        numbers: Mapping[str, int],
+        cache_dir: Path | None,
+        engine: EngineName,
+    ) -> _SecondReading:
+        """The second reading for rules with this reach, whose gates get the next numbers."""
+        gates: dict[str, list[Owner]] = {}
+        for rule in rules:
+            _own(gates, rule)
+        compiled = make_gate([gate.encode() for gate in gates], cache_dir=cache_dir, engine=engine)
+        triggers = frozenset(numbers[trigger] for rule in rules for trigger in rule.when)
+        reading = _SecondReading(compiled, triggers, reach, len(self.owners))
+        self.owners += map(tuple, gates.values())
+        return reading
 
     def for_thread(self) -> "Prefilter":
         """The same for any one other thread; nothing is compiled again."""
@@ -174,13 +175,6 @@ class Prefilter:
                 if names:
                     found += self._values.followed(data, names)
         return found
-
-
-def _owned(rules: Iterable[Owner]) -> dict[str, list[Owner]]:
-    gates: dict[str, list[Owner]] = {}
-    for rule in rules:
-        _own(gates, rule)
-    return gates
 
 
 def _own(gates: dict[str, list[Owner]], rule: Owner) -> None:

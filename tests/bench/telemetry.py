@@ -200,7 +200,7 @@ def _lag(seconds: float) -> Row:
 def _configure(place: Home, url: str, signals: Sequence[str]) -> None:
     place.configure(None)
     with place.config.open("a") as config:
-        config.write(f'[otel]\nendpoint = "{url}"\nsignals = {list(signals)}\n')
+        config.write(f'[otel]\nendpoint = "{url}"\nsignals = {list(signals)}\nhistory_days = 36500\n')
 
 
 def _deliver(told: Sequence[Conversation], signals: Sequence[str], *arguments: str) -> Run:

@@ -120,14 +120,15 @@ def test_an_answer_that_is_no_list_is_an_error(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "program", "way"),
+    ("place", "program", "way"),
     [
         ("/home/me/.local/share/pipx/venvs/session-exporter", "exporter", "pipx upgrade session-exporter"),
         ("/home/me/.local/share/uv/tools/session-exporter", "exporter", "uv tool upgrade session-exporter"),
-        ("/usr/lib/session-exporter", "exporter", "install the newer Debian package"),
+        ("/usr/lib/session-exporter/exporter/a.py", "exporter", "install the newer Debian package"),
+        ("/opt/session-exporter/lib/exporter/a.py", "exporter", "use the newer image"),
         ("/usr", "/srv/exporter.pyz", "put the newer file in place of /srv/exporter.pyz"),
         ("/srv/env", "exporter", "pip install --upgrade session-exporter"),
     ],
 )
-def test_the_way_is_that_of_the_installation(prefix: str, program: str, way: str) -> None:
-    assert upgrade_way(PurePath(prefix), PurePath(program)) == way
+def test_the_way_is_that_of_the_installation(place: str, program: str, way: str) -> None:
+    assert upgrade_way(PurePath(place), PurePath(program)) == way

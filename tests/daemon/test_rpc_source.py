@@ -12,8 +12,8 @@ import exporter.sources.rpc.session as session_module
 import exporter.sources.rpc.source as rpc_module
 from config.settings import Limits, MissionControl, Otel, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until

@@ -608,7 +608,7 @@ def test_a_certificate_that_is_missing_fails(tmp_path: Path) -> None:
     assert (check.verdict, "certificate" in check.remedy) == ("failed", True)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 def test_a_pipe_in_place_of_a_certificate_fails_at_once(tmp_path: Path) -> None:
     url, pipe = "https://127.0.0.1:1", str(tmp_path / "pipe")
     os.mkfifo(pipe)

@@ -85,7 +85,7 @@ def unpacked(wheel: Path, tree: Path, machine: Machine) -> Path:
 
 def test_the_debian_package_runs_with_debians_python(unpacked: Path, machine: Machine) -> None:
     machine.program = [str(unpacked / "usr/bin/exporter")]
-    ask = [_DEBIANS, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    ask: list[str | Path] = [_DEBIANS, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     if subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip() != HERE:
         machine.program = [sys.executable, "-I", *machine.program]
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from tests.packages.building import PIP, build, copy_of_the_tree
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 
-def run(*command: str | Path, expected_exit: int = 0, cwd: Path | None = None, **environment: str) -> str:
+def run(
+    *command: str | Path, expected_exit: int = 0, cwd: Path | None = None, places: Mapping[str, str] | None = None
+) -> str:
     answer = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command, cwd=cwd, env={**os.environ, **(places or {})}, capture_output=True, text=True, check=False
     )
     assert answer.returncode == expected_exit, answer.stdout + answer.stderr
     return answer.stdout + answer.stderr
@@ -48,7 +51,7 @@ def test_pipx_makes_a_command_that_can_be_a_service(tools: Path, tmp_path: Path)
         "PIPX_HOME": str(tmp_path / "pipx"), "PIPX_BIN_DIR": str(tmp_path / "bin"),
         "PIPX_MAN_DIR": str(tmp_path / "man"), "PIPX_DEFAULT_PYTHON": sys.executable,
     }  # fmt: skip
-    run(tools / "pipx", "install", build("wheel", tmp_path), **places)
+    run(tools / "pipx", "install", build("wheel", tmp_path), places=places)
 
     assert VERSION in run(tmp_path / "bin/exporter", "--version")
     assert "ExecStart=" in run(tmp_path / "bin/exporter", "service", "install", "--dry-run")

@@ -65,14 +65,14 @@ class Team:
     def stop(self) -> None:
         """End the process; everything it said it stored is in the database file."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=90)
 
     def close(self) -> None:
         """Stop for good."""
         self.client.close()
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=90)
 
     def get(self, path: str) -> Any:
         """The JSON answer to a GET."""

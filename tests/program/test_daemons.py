@@ -83,7 +83,7 @@ def test_backfill_of_a_session_that_is_being_followed_leaves_no_gap_and_repeats_
     author = threading.Thread(target=write)
     author.start()
     try:
-        answers = [delivering.exporter("backfill", "--session", session.id, timeout=15) for _ in range(4)]
+        answers = [delivering.exporter("backfill", "--session", session.id) for _ in range(4)]
     finally:
         finished.set()
         author.join()

@@ -175,7 +175,7 @@ def test_a_running_daemon_goes_on_by_itself_once_the_token_file_is_right(machine
     machine.tables["floor"] = {"url": counting.url, "token_file": str(mine)}
     session = machine.session().write(300)
     running = machine.start()
-    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=15)
+    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=60)
 
     mine.write_text("the-token-of-today\n")
 
@@ -197,7 +197,7 @@ def test_a_token_that_expires_on_the_way_costs_no_event(machine: Machine) -> Non
     counting.wait_for(session.id, [event_id(line) for line in session.durable()])
     counting.token = "second"
     session.write(100)
-    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=15)
+    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=60)
 
     mine.write_text("second\n")
 

@@ -12,7 +12,7 @@ from tests.program.floor import Floor, Post
 from tests.program.session_files import SessionFile
 from tests.program.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 KILLS: Final = 200
 EVENTS: Final = 60_000

@@ -16,7 +16,8 @@ from config.schema import schema
 from config.settings import Settings
 from exporter.app import build
 from exporter.core.names import LOCAL, leaving, names_of
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
+from exporter.pipeline.redactors import Redactors
 from exporter.sinks.sink import Sink
 from exporter.wiring.sinks.kind import SinkKind
 from exporter.wiring.sinks.registry import KINDS, addresses, configured, of_demo, probes, sink_names, table

@@ -50,6 +50,11 @@ def store_path(address: str) -> Path:
     scheme, separator, rest = address.partition("://")
     if not separator:
         return Path(address)
+    if is_postgres(address):
+        hint = "a database of PostgreSQL is copied by its own programs, such as pg_basebackup and pg_dump"
+        raise UsageError(
+            "This is for the file of a store on SQLite, and --store names a database of PostgreSQL", hint=hint
+        )
     if scheme != "sqlite":
         hint = "give a path, sqlite:///PATH, or postgresql://HOST/DATABASE"
         raise UsageError(f"--store {scheme}: is not a store this receiver knows", hint=hint)

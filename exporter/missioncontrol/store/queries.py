@@ -72,6 +72,7 @@ class _Titled(msgspec.Struct):
 
 
 _read_titled: Final = msgspec.json.Decoder(_Titled).decode
+_REPORTED: Final = ("title", "repository", "branch", "state", "owner")
 _SESSION_COLUMNS: Final = "id, count, last_event_id, summary, report, masked, last_activity"
 
 
@@ -263,8 +264,7 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     report: dict[str, Any] = msgspec.json.decode(stored_report) if stored_report else {}
     counted = min(sum(sum(rules.values()) for rules in (report.get("redactions") or {}).values()), AMOUNT_MAX)
     shown = summary.as_session(id, masked=masked + counted, host=report.get("host"), last_event_id=last_event_id)
-    shown["owner"] = report.get("owner")
-    shown.update((name, report[name]) for name in ("title", "repository", "branch", "state") if report.get(name))
+    shown.update((name, report[name]) for name in _REPORTED if report.get(name))
     if report.get("liveness") and shown["state"] != "ended":
         shown["liveness"] = report["liveness"]
     shown["events"] = count

@@ -21,7 +21,9 @@ _HELD_MAX: Final = 16
 
 @dataclass(slots=True)
 class Interactions:
-    """The open root, if any, and the links of the next one. `previous` is the event that opened the latest one."""
+    """The open root, if any, and the links of the next one. `previous` is the event that opened the latest one,
+    `version` that of the CLI.
+    """
 
     spans: Spans
     chats: Chats
@@ -30,7 +32,7 @@ class Interactions:
     last: Context | None = None
     _agent_name: str | None = None
     _model: str | None = None
-    _version: str | None = None
+    version: str | None = None
     _place: Attributes = field(default_factory=dict)
     _origin: str | None = None
     _copied_until_ns: int = 0
@@ -50,7 +52,7 @@ class Interactions:
             (names.PROVIDER, self.chats.provider),
             (names.AGENT_ID, names.MAIN_AGENT),
             (names.AGENT_NAME, self._agent_name),
-            (names.AGENT_VERSION, self._version),
+            (names.AGENT_VERSION, self.version),
             (names.REQUEST_MODEL, self._model),
         )
         if self.external_parent is not None:
@@ -75,7 +77,7 @@ class Interactions:
     def began(self, event: Event) -> Began:
         """The session begins or goes on."""
         data = payload(event, Began)
-        self._version = data.copilot_version or self._version
+        self.version = data.copilot_version or self.version
         self._model = data.selected_model or self._model
         self._locate(data.context)
         if event.type == "session.resume":
