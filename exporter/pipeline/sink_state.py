@@ -169,9 +169,10 @@ class SinkState:
         with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
             if self.store.fact(self._accepted_fact) is not None:
                 return True
-            # What is counted for sums is in the marks before it is sent.
-            marks = {} if self.feed.sums.counts else self.store.marks(self.sink_id)
-            return any(mark.delivered for mark in marks.values())
+            if self.feed.sums.counts:  # what is counted is in the marks before it is sent
+                states = [one.state for one in self.store.pending_metrics(self.sink_id, 1)]
+                return any(self.feed.sums.was_accepted(state) for state in states if state is not None)
+            return any(mark.delivered for mark in self.store.marks(self.sink_id).values())
         return False
 
     @property
@@ -277,7 +278,7 @@ class SinkState:
         if sent.unnamed:
             detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
             try:
-                self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+                self.refuse(session, None, offset, sent.shared or b"".join(lines), "partly_rejected", detail)
             except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
                 text = "the quarantine is full; what was rejected is not kept"
                 self.say(NoticeName.QUARANTINE_FULL, Level.ERROR, text, session, events=sent.unnamed)

@@ -243,6 +243,10 @@ class EndpointSums:
         return self._aggregate.waits
 
     @property
+    def was_accepted(self) -> bool:
+        return self._aggregate.was_accepted
+
+    @property
     def repeated(self) -> bool:
         return self._aggregate.repeated
 
