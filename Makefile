@@ -24,7 +24,7 @@ PYTEST  = $(BIN)/python -m pytest -n 3 --dist worksteal
 UNITS  := config core otel redaction state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check backends real bench soak faults mutate sbom lock clean
+.PHONY: help up test quick check backends real fleet bench soak faults mutate sbom lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,10 +33,10 @@ up: $(READY) ## show this machine's Copilot CLI sessions in a Mission Control on
 	@$(BIN)/exporter up $(ARGS)
 
 test: $(TOOLS) ## run every test that needs no other program
-	@$(PYTEST) -m "not real and not bench and not faults" $(ARGS)
+	@$(PYTEST) -m "not real and not bench and not faults and not fleet" $(ARGS)
 
 quick: $(TOOLS) ## run the tests of units, in about a minute
-	@$(PYTEST) -m "not real and not bench and not faults and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
+	@$(PYTEST) -m "not real and not bench and not faults and not fleet and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
@@ -63,11 +63,14 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program tests/packages tests/backends) $(ARGS)
+	@$(BIN)/python -m pytest -m "real or fleet" $(wildcard tests/missioncontrol tests/real tests/browser tests/program tests/packages tests/backends) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+fleet: $(TOOLS) ## run receivers on a PostgreSQL that is killed and restarted
+	@$(PYTEST) -m fleet tests/missioncontrol $(ARGS)
 
 soak: $(TOOLS) ## run the long parts, each half an hour at most; PART=soak runs one, ARGS=--list lists them
 	@$(BIN)/python -m tests.soak $(PART) $(ARGS)

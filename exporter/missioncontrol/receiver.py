@@ -24,7 +24,7 @@ from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
 from exporter.missioncontrol.live.waiting import OpenWaits
 from exporter.missioncontrol.search.index import TextIndex
 from exporter.missioncontrol.search.search import SearchIndex
-from exporter.missioncontrol.search.search_query import Query, results
+from exporter.missioncontrol.search.search_query import SECONDS, Query, results
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.eraser import Eraser
 from exporter.missioncontrol.store.ownership import uploading
@@ -37,6 +37,8 @@ from exporter.missioncontrol.store.tokens import OWNER, Holder
 _FRESH_SECONDS: Final = 0.15
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
 _NOTES_MAX: Final = 10_000
+_SCAN_SECONDS: Final = 2.0
+"""How long a page is searched for where there is no index, and each event that may match is read."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -122,13 +124,15 @@ class Receiver:
     ) -> tuple[list[dict[str, Any]], int | None]:
         """Return events that contain the words, and where to continue; waits shortly for events stored just now."""
 
-        def search_in(database: Database, index: TextIndex) -> tuple[list[dict[str, Any]], int | None]:
-            return results(database, index, query, below, session_id=session_id, limit=limit)
+        def search_in(
+            database: Database, index: TextIndex, seconds: float = SECONDS
+        ) -> tuple[list[dict[str, Any]], int | None]:
+            return results(database, index, query, below, session_id=session_id, limit=limit, seconds=seconds)
 
         search, index_of = self.search, self.store.index_of
         if search is None:
             assert index_of is not None
-            return await self.read(lambda database: search_in(database, index_of(database)))
+            return await self.read(lambda database: search_in(database, index_of(database), _SCAN_SECONDS))
         newest = await self.read(newest_event)
         await asyncio.to_thread(search.catch_up, newest, _FRESH_SECONDS)
         return await self.read(lambda database: search.read(partial(search_in, database)))
@@ -153,8 +157,13 @@ class Receiver:
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
             if not ids:
                 return gone
-            await self.forget(ids, reason=EXPIRED)
-            gone += len(ids)
+            try:
+                await self.forget(ids, reason=EXPIRED)
+            except ApiError as error:
+                if error.status != 410:  # of a session that another receiver of the store forgot meanwhile
+                    raise
+            else:
+                gone += len(ids)
 
     async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
         """Delete sessions for good: when this returns, no file of ours contains a word of them."""

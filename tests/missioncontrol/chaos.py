@@ -36,6 +36,7 @@ BATCH_MAX: Final = 40
 SECONDS_MAX: Final = 900.0
 SERVE: Final = """
 import asyncio, os, signal, sys
+from exporter.errors import SettingsError
 from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import serve_http
 from exporter.missioncontrol.store.postgresql.database import PostgresDatabase
@@ -47,7 +48,12 @@ if not is_locked:
 
 async def serve(port):
     with PostgresStore(url, may_be_away=True) as store:
-        server = await serve_http(create_app(store), "127.0.0.1", port, explicit_port=True)
+        while True:
+            try:
+                server = await serve_http(create_app(store), "127.0.0.1", port, explicit_port=True)
+                break
+            except SettingsError:  # a connection of some other test has the port for the moment
+                await asyncio.sleep(0.1)
         print(os.getpid(), server.port, flush=True)
         await server.wait()
 

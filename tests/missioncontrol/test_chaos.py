@@ -9,7 +9,7 @@ import pytest
 from tests.missioncontrol.chaos import Plan, play
 from tests.missioncontrol.postgres import Server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.fleet]
 SIZES: dict[str, Any] = {
     name: int(os.environ[f"CHAOS_{name.upper()}"])
     for name in ("sessions", "events", "uploaders", "receivers", "faults", "seed")
@@ -23,7 +23,6 @@ def server() -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1000)
 async def test_receivers_that_are_killed_on_a_server_that_crashes_keep_all_they_acknowledged_once(
     server: Server, record_property: Callable[[str, object], None]
@@ -37,7 +36,6 @@ async def test_receivers_that_are_killed_on_a_server_that_crashes_keep_all_they_
     print(told, f"{outcome.seconds:.0f} s")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_without_the_lock_of_the_session_the_same_goes_wrong(server: Server) -> None:
     """Nothing is killed here: the lock alone is missing."""

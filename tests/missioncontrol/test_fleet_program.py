@@ -14,7 +14,7 @@ from tests.cli.program import command, environment, exporter
 from tests.missioncontrol.postgres import PASSWORD, Server
 from tests.missioncontrol.store_contract import event
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("installed")]
+pytestmark = [pytest.mark.fleet, pytest.mark.usefixtures("installed")]
 PATIENCE = 60
 
 

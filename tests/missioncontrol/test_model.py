@@ -131,5 +131,7 @@ class DeliveriesOnPostgres(Deliveries):
 
 TestDeliveries = Deliveries.TestCase
 TestDeliveries.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
-TestDeliveriesOnPostgres = pytest.mark.usefixtures("postgres_of_the_process")(DeliveriesOnPostgres.TestCase)
-TestDeliveriesOnPostgres.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)
+TestDeliveriesOnPostgres = pytest.mark.usefixtures("postgres_of_the_process")(
+    pytest.mark.timeout(400)(pytest.mark.slow(DeliveriesOnPostgres.TestCase))
+)
+TestDeliveriesOnPostgres.settings = settings(max_examples=6, stateful_step_count=15, deadline=None)

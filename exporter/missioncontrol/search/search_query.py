@@ -22,7 +22,8 @@ _AROUND: Final = " \"'.,;:!?()[]{}<>`"
 _IDEOGRAPHS: Final = "\u2e80"
 _WORDS_MAX, _QUERY_LENGTH_MAX = 16, 400
 _BEFORE, _AFTER = 80, 160
-_SECONDS: Final = 0.2
+SECONDS: Final = 0.2
+"""How long a page is searched for in an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,14 @@ def places(query: Query, text: str) -> list[tuple[int, int]]:
 
 
 def results(
-    database: Database, index: TextIndex, query: Query, below: int | None, *, session_id: str | None, limit: int
+    database: Database,
+    index: TextIndex,
+    query: Query,
+    below: int | None,
+    *,
+    session_id: str | None,
+    limit: int,
+    seconds: float = SECONDS,
 ) -> tuple[list[dict[str, Any]], int | None]:
     """Return at most `limit` results, and the number below which to continue when there may be more.
 
@@ -90,7 +98,7 @@ def results(
         below = max(of_session) + 1
     first = min(of_session) if of_session else 0
     found: list[dict[str, Any]] = []
-    end = time.monotonic() + _SECONDS
+    end = time.monotonic() + seconds
     for number in numbers(index, query, below):
         if number < first:
             break

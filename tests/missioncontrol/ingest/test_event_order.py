@@ -130,8 +130,10 @@ class FileOnPostgres(File):
 
 TestFile = File.TestCase
 TestFile.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
-TestFileOnPostgres = pytest.mark.usefixtures("postgres_of_the_process")(FileOnPostgres.TestCase)
-TestFileOnPostgres.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
+TestFileOnPostgres = pytest.mark.usefixtures("postgres_of_the_process")(
+    pytest.mark.timeout(400)(pytest.mark.slow(FileOnPostgres.TestCase))
+)
+TestFileOnPostgres.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
 
 
 def test_two_lines_that_the_file_holds_in_another_order_than_that_of_parents_stay_so(address: str) -> None:

@@ -23,7 +23,7 @@ from exporter.missioncontrol.store.postgresql.connection import Opened
 
 CHANNEL: Final = "mission_control_notes"
 KEPT_SECONDS: Final = 60
-_LOOK_SECONDS: Final = 0.9
+_LOOK_SECONDS: Final = 0.6
 _BETWEEN_SECONDS: Final = 0.04
 _AGAIN_SECONDS: Final = 5
 _CLEAN_SECONDS: Final = 10.0

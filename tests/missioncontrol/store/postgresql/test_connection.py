@@ -17,7 +17,7 @@ def url(postgres_server: Server) -> str:
 
 
 @pytest.fixture
-def execute(postgres_server: Server) -> Iterator[Callable[[str], object]]:
+def execute(postgres_server: Server, url: str) -> Iterator[Callable[[str], object]]:
     """Executes SQL in the database of these tests as the owner of the server."""
     yield lambda statement: postgres_server.execute(statement, "checked")
     reset = ("ALTER DATABASE checked RESET synchronous_commit", "DROP ROLE IF EXISTS guest")

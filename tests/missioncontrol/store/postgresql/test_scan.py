@@ -39,7 +39,8 @@ def test_every_event_with_the_words_is_found(postgres_url: str, query: str, foun
     assert understood is not None
 
     def search(database: Database) -> set[str]:
-        page, _ = results(database, scan.ScannedEvents(database), understood, None, session_id=None, limit=50)
+        index = scan.ScannedEvents(database)
+        page, _ = results(database, index, understood, None, session_id=None, limit=50, seconds=60)
         return {one["event"] for one in page}
 
     with PostgresStore(postgres_url) as store:

@@ -1,8 +1,9 @@
 """Commits whose end nobody knows, transactions that meet, partitions, and a server that goes away."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -10,9 +11,11 @@ import pytest
 
 from exporter.errors import StateError
 from exporter.missioncontrol.ingest import write_jobs
+from exporter.missioncontrol.receiver import Receiver
 from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.port import Database, StoreAway
 from exporter.missioncontrol.store.postgresql.store import PostgresStore
+from exporter.missioncontrol.store.retention import Retention
 from tests.missioncontrol.postgres import Server
 from tests.missioncontrol.store.postgresql.link import Link
 from tests.missioncontrol.store_contract import NOW, event, known, register, store_events
@@ -141,6 +144,22 @@ def test_the_session_is_locked_from_its_first_statement(postgres_url: str) -> No
         assert waiting.result(30).ack.count == 1
 
 
+@pytest.mark.anyio
+async def test_two_receivers_forget_what_is_too_old_together(postgres_url: str) -> None:
+    later = datetime.fromisoformat(NOW) + timedelta(days=2)
+    with PostgresStore(postgres_url) as one, PostgresStore(postgres_url) as other:
+        for number in range(450):
+            one.do(register(f"s{number:03}"))
+        receivers = [Receiver(store, clock=lambda: later, retention=Retention(days_max=1)) for store in (one, other)]
+
+        forgotten = await asyncio.gather(*(receiver.expire() for receiver in receivers))
+
+        assert one.read_now(known) == []
+        assert sum(forgotten) == 450
+        deleted = "SELECT count(*) FROM deleted_sessions WHERE reason = 'expired'"
+        assert one.read_now(lambda database: database.execute(deleted).fetchone()) == (450,)
+
+
 def partitions(store: PostgresStore) -> set[str]:
     rows = "SELECT relname FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE inhparent = 'events'::regclass"
     return {name for (name,) in store.read_now(lambda database: database.execute(rows).fetchall())}
@@ -168,7 +187,7 @@ def test_partitions_are_made_ahead_and_dropped_when_they_are_empty(postgres_serv
         assert items(store, "s2049") == ["e1"]
 
 
-@pytest.mark.slow
+@pytest.mark.fleet
 def test_a_server_that_restarts_or_crashes_keeps_what_was_answered(own_server: Server) -> None:
     url = own_server.migrated("mc")
     with PostgresStore(url) as store:
@@ -191,7 +210,7 @@ def test_a_server_that_restarts_or_crashes_keeps_what_was_answered(own_server: S
         assert (store.epoch, store.read_now(lambda database: database.changes())) == (epoch, changes + 4)
 
 
-@pytest.mark.slow
+@pytest.mark.fleet
 def test_a_store_may_be_opened_while_the_server_is_away(own_server: Server) -> None:
     url = own_server.migrated("mc")
     own_server.stop()
