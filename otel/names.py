@@ -132,7 +132,6 @@ CACHE_WRITE_TOKENS: Final = Attribute(
 REASONING_TOKENS: Final = Attribute("gen_ai.usage.reasoning.output_tokens", int, _NONE, _OLD)
 COST: Final = Attribute("github.copilot.cost", float, _NONE, _OLD)
 NANO_AIU: Final = Attribute("github.copilot.nano_aiu", float, _NONE, _NEW)
-AIU: Final = Attribute("github.copilot.aiu", float, _NONE, _OLD)
 SERVER_DURATION: Final = Attribute("github.copilot.server_duration", float, _NONE, _OLD)  # milliseconds
 SERVICE_REQUEST_ID: Final = Attribute("github.copilot.service_request_id", str, _NONE, _NEW)
 INITIATOR: Final = Attribute("github.copilot.initiator", str, _NONE, _OLD)

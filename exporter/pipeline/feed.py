@@ -49,6 +49,10 @@ class FeedSums:
     def counted(self) -> None:
         """Note that something was counted."""
 
+    def was_accepted(self, state: bytes) -> bool:
+        """Tell whether something of sums, as they are stored, was ever accepted."""
+        return False
+
     async def run(self, sink_state: "SinkState", quiet: Callable[[], bool]) -> None:
         """Send what was counted until cancelled."""
 

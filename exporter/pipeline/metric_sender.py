@@ -41,6 +41,9 @@ class PendingSums(Protocol):
     @property
     def repeated(self) -> bool: ...
 
+    @property
+    def was_accepted(self) -> bool: ...
+
     def points(self, until_ns: int | None, *, repeats: bool) -> list[bytes]: ...
 
     def accepted(self) -> None: ...
@@ -85,6 +88,10 @@ class MetricSender(FeedSums):
     def of(self, segment: Segment) -> Sequence[bytes]:
         """Return what the feed packed."""
         return [line for line in segment.lines if line]
+
+    def was_accepted(self, state: bytes) -> bool:
+        """See `FeedSums`."""
+        return self._make("", state).was_accepted
 
     def counted(self) -> None:
         """Note that something was counted."""

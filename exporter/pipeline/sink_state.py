@@ -169,9 +169,10 @@ class SinkState:
         with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
             if self.store.fact(self._accepted_fact) is not None:
                 return True
-            # What is counted for sums is in the marks before it is sent.
-            marks = {} if self.feed.sums.counts else self.store.marks(self.sink_id)
-            return any(mark.delivered for mark in marks.values())
+            if self.feed.sums.counts:  # what is counted is in the marks before it is sent
+                states = [one.state for one in self.store.pending_metrics(self.sink_id, 1)]
+                return any(self.feed.sums.was_accepted(state) for state in states if state is not None)
+            return any(mark.delivered for mark in self.store.marks(self.sink_id).values())
         return False
 
     @property
@@ -206,7 +207,7 @@ class SinkState:
                 delay = retry_delay_seconds(self.gate.failures + 1, verdict)
                 self.gate.failed(time.monotonic(), delay, alarm=alarm)
                 if alarm:
-                    self.say(NoticeName.SINK_NEEDS_A_PERSON, Level.ERROR, "the sink needs a person", why=why)
+                    self.say(NoticeName.SINK_ACTION_REQUIRED, Level.ERROR, "the sink needs a person", why=why)
                 else:
                     text = "the sink does not take events now; trying again"
                     self.say(NoticeName.SINK_WAITING, Level.WARNING, text, why=why)
@@ -234,7 +235,7 @@ class SinkState:
             (since, before), self._trouble = self._trouble, None
             seconds = round(time.monotonic() - since, 1)
             failures = self.retries - before
-            self.say(NoticeName.SINK_AGAIN, Level.INFO, "delivering again", failures=failures, seconds=seconds)
+            self.say(NoticeName.SINK_RECOVERED, Level.INFO, "delivering again", failures=failures, seconds=seconds)
         self.off = None
         self.gate.succeeded()
         self.last_success = time.time()
@@ -277,7 +278,7 @@ class SinkState:
         if sent.unnamed:
             detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
             try:
-                self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+                self.refuse(session, None, offset, sent.shared or b"".join(lines), "partly_rejected", detail)
             except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
                 text = "the quarantine is full; what was rejected is not kept"
                 self.say(NoticeName.QUARANTINE_FULL, Level.ERROR, text, session, events=sent.unnamed)
@@ -309,7 +310,7 @@ class SinkState:
             self.new_store = store
             if known is not None:
                 text = "the receiver has another store than before; every session is looked for in it"
-                self.say(NoticeName.RECEIVER_OTHER_STORE, Level.WARNING, text)
+                self.say(NoticeName.RECEIVER_STORE_CHANGED, Level.WARNING, text)
             self.on_doubt()
         return self.new_store is not None
 
@@ -320,7 +321,7 @@ class SinkState:
             begins = Level.DEBUG if self.sink.in_process else Level.INFO
             level = Level.WARNING if self.sink.went_back else begins
             text = "the receiver's store may have gone back; every session is compared with it once more"
-            self.say(NoticeName.RECEIVER_OLDER_STORE, level, text)
+            self.say(NoticeName.RECEIVER_STORE_OLDER, level, text)
             self.on_doubt()
         self._epoch, self.sink.went_back = self.sink.epoch, False
         self.keep_epoch()

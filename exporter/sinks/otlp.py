@@ -264,7 +264,10 @@ class Otlp(Sink):
         self.rejected += rejected
         if rejected and rejected == sum(weights):
             return [Sent(Accepted(), tuple(part.ids), refusal="rejected", told=answer.message) for part in parts]
-        return [Sent(Accepted(), unnamed=min(rejected, most), told=answer.message) for most in weights]
+        shared = b"".join([line for part in parts for line in part.lines]) if rejected and len(parts) > 1 else b""
+        first = Sent(Accepted(), unnamed=rejected, told=answer.message, shared=shared)
+        others = Sent(Accepted()) if rejected else first
+        return [first, *(others for _ in parts[1:])]
 
     async def takes_empty(self) -> bool:
         """See `Sink`. Every receiver of OTLP takes a request without records."""

@@ -68,6 +68,7 @@ class Sent:
 
     `count` is how many events of the session such a receiver says it holds now. `refusal` is the reason for the
     rejected ids; `unnamed` is how many more were rejected without their ids, and `told` is the receiver's message.
+    They may be of other sessions that shared the request: then `shared` has all that was in it; one session is told.
     """
 
     verdict: Verdict
@@ -77,6 +78,7 @@ class Sent:
     refusal: str = "rejected_by_receiver"
     unnamed: int = 0
     told: str = ""
+    shared: bytes = b""
 
 
 Registration: TypeAlias = Registered | Verdict

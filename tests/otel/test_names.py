@@ -72,3 +72,24 @@ def test_every_metric_is_filled_by_a_machine() -> None:
     rows = {name for name, value in vars(instruments).items() if isinstance(value, Instrument)}
 
     assert rows - used == set()
+
+
+def test_every_name_that_is_declared_is_used() -> None:
+    declared = {name for name, value in vars(names).items() if isinstance(value, names.Attribute | names.EventName)}
+
+    assert declared - _used() == set()
+    assert "NOT_DECLARED" not in _used()
+
+
+def _used() -> set[str]:
+    """The names of the table that a module of ours refers to."""
+    used = set()
+    for module in (*OTEL.rglob("*.py"), *(OTEL.parent / "exporter").rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "names":
+                used.add(node.attr)
+            elif isinstance(node, ast.ImportFrom) and node.module == "otel.names":
+                used.update(one.name for one in node.names)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and module.name == "names.py":
+                used.add(node.id)
+    return used

@@ -27,7 +27,7 @@ class _Total:
         self.value = int(state or 0)
         self.known = self.value
 
-    repeated = False
+    repeated = was_accepted = False
 
     @property
     def waits(self) -> bool:
@@ -83,7 +83,7 @@ class _Lines:
 
     waits = False
 
-    repeated = False
+    repeated = was_accepted = False
 
     def __init__(self, state: bytes | None) -> None:
         self.counted = 0 if state is None else int(state)

@@ -320,6 +320,11 @@ class Aggregate:
         return self._last in ("repeated", "closed")
 
     @property
+    def was_accepted(self) -> bool:
+        """Whether any point was ever accepted."""
+        return bool(self._sums.series)
+
+    @property
     def late(self) -> int:
         """How many measurements came after newer ones of their series had been sent; they are in newer points."""
         return self._sums.late

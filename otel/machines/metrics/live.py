@@ -28,7 +28,7 @@ _RESULTS: Final = frozenset(
     ("success", "http_400", "http_413", "http_429", "http_4xx", "http_5xx", "transport_error", "other_error")
 )
 _ID_LENGTH_MAX: Final = 256
-_TYPE: Final = re.compile(r"[a-z_.]{1,80}")
+_TYPE: Final = re.compile(r"[A-Za-z_.]{1,80}")
 
 
 class _Data(msgspec.Struct, gc=False):
