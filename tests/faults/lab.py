@@ -79,6 +79,9 @@ class Lab:
             )
         return self.programs[-1]
 
+    stopped_within = 0.0
+    """The seconds that the last stop took, without those for which it had no processor."""
+
     @property
     def program(self) -> subprocess.Popen[bytes]:
         """The one that was started last."""
@@ -89,15 +92,16 @@ class Lab:
         kill(self.program)
 
     def stop(self, seconds_max: float = 15) -> float:
-        """SIGTERM; the seconds until it was gone, after `seconds_max` by SIGKILL; without those of a busy machine."""
-        watch = Stopwatch(self.program.pid)
+        """SIGTERM; the seconds until it was gone, after `seconds_max` by SIGKILL."""
+        started, watch = time.monotonic(), Stopwatch(self.program.pid)
         self.program.send_signal(signal.SIGTERM)
         while self.program.poll() is None:
             watch.look()
             if watch.seconds() > seconds_max:
                 kill(self.program)
             time.sleep(0.005)
-        return watch.seconds()
+        self.stopped_within = watch.seconds()
+        return round(time.monotonic() - started, 2)
 
     def ready(self) -> None:
         """Deliver a first session, so that the shipper is known to run and to follow."""

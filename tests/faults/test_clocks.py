@@ -112,13 +112,13 @@ def test_a_wall_clock_that_jumps_by_a_day(machine: Machine, fact: Fact, days: in
     time.sleep(4)
     in_four_seconds = len(counting.posts) - asked
     counting.answer = lambda _: GOOD
-    watch = Stopwatch(running.process.pid)
+    started, watch = time.monotonic(), Stopwatch(running.process.pid)
     machine.assert_delivered_to_floor(session)
     session.write(5)
     machine.assert_delivered_to_floor(session)
 
     fact(f"{days:+d} day: requests in 4 s", in_four_seconds)
-    fact("resumed after", f"{watch.seconds():.1f} s")
+    fact("resumed after", f"{time.monotonic() - started:.1f} s")
     fact("twice", counting.repeated())
     assert 1 <= in_four_seconds <= 8
     assert watch.seconds() <= 20

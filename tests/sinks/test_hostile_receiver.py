@@ -91,11 +91,11 @@ def test_a_sound_answer_is_an_acceptance(framing: bytes) -> None:
 )
 def test_an_answer_that_drips_ends_in_time(answer: Answer, record_property: Record) -> None:
     with serving(answer) as server:
-        watch = Stopwatch()
+        began, watch = time.monotonic(), Stopwatch()
         judged = send(server)
 
     seconds = watch.seconds()
-    record_property("seconds", round(seconds, 2))
+    record_property("seconds", round(time.monotonic() - began, 2))
     assert isinstance(judged, Later)
     assert seconds < TIMEOUT + 1.0
 
@@ -118,12 +118,12 @@ def test_a_request_that_is_not_taken_ends_in_time(record_property: Record) -> No
         await transport.request("POST", "/x", {}, b"y" * (32 * MIB))
 
     with serving(at_once(b""), reads=False) as server:
-        watch = Stopwatch()
+        began, watch = time.monotonic(), Stopwatch()
         with pytest.raises(NoAnswerError):
             asyncio.run(one(server))
 
     seconds = watch.seconds()
-    record_property("seconds", round(seconds, 2))
+    record_property("seconds", round(time.monotonic() - began, 2))
     assert seconds < 2 * TIMEOUT + 1.0
 
 
