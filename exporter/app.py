@@ -6,7 +6,7 @@ Parts are imported where they are used, so that a command pays only for its own.
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
@@ -68,13 +68,10 @@ async def _following(
     session_ids: Sequence[str] = (),
     first: "Notice | None" = None,
 ) -> "AsyncIterator[tuple[RunningExporter, Stop]]":
-    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets.
-
-    `first` is said before anything else, once the state directory is ours.
-    """
+    """Follow and deliver, with the state lock; yield what runs, and what a signal sets. `first` is said first."""
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.state.lock import owned
+    from exporter.state.lock import owned, prepare_state_dir
     from exporter.wiring.sources import homes_in
 
     async def open_chosen(receiver: Any) -> Any:
@@ -85,8 +82,10 @@ async def _following(
 
     leave_no_core()
     manager = ServiceManager.of(os.environ)
-    with owned(Path(settings.state_dir)):
-        redaction = make_redaction(settings, say=say).helped()
+    prepare_state_dir(Path(settings.state_dir))
+    # Before the lock: a process that is forked here must not hold it when this one is killed.
+    redaction = make_redaction(settings, say=say).helped()
+    with closing(redaction), owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         if first is not None:
             say(first)
@@ -103,7 +102,7 @@ async def _following(
 
 
 async def upgrade_check(index: str | None) -> dict[str, Any]:
-    """Ask this package index, or that of pip or the public one, for a newer version."""
+    """Ask this package index, or the one that the environment names for pip or uv, for a newer version."""
     from exporter.wiring import upgrade
 
     return await upgrade.upgrade_check(upgrade.index_of(os.environ, index))
@@ -276,14 +275,15 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
-    from exporter.state.lock import owned
+    from exporter.state.lock import owned, prepare_state_dir
     from exporter.wiring.assembly import helpers_for
 
-    with owned(Path(settings.state_dir)):
-        redaction = make_redaction(settings)
+    prepare_state_dir(Path(settings.state_dir))
+    redaction = make_redaction(settings)
+    if request.get("do") == "backfill" and not settings.otel:  # a backfill of telemetry has helpers of its own
+        redaction = redaction.helped()
+    with closing(redaction), owned(Path(settings.state_dir)):
         helpers = helpers_for(settings, request, redaction)
-        if helpers is None and request.get("do") == "backfill":
-            redaction = redaction.helped()
         running = build(settings, lambda _: None, redaction=redaction)
         try:
             running.daemon.start(deliver=False)
@@ -353,12 +353,12 @@ async def daemon_pid(settings: "Settings") -> int:
 
 def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
     """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
-    from exporter.missioncontrol.store.opening import store_path
+    from exporter.missioncontrol.store.opening import file_of
     from exporter.state.backup import back_up, back_up_store
     from exporter.version import VERSION
 
     if store is not None:
-        manifest = back_up_store(store_path(store).absolute(), target, VERSION)
+        manifest = back_up_store(file_of(store), target, VERSION)
     else:
         manifest = back_up(Path(settings.state_dir), target, VERSION)
     return {"backup": str(target), **manifest}
@@ -367,16 +367,15 @@ def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, A
 def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
     """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
     from exporter.core.names import MARKS, QUARANTINE, RECEIVER
-    from exporter.missioncontrol.opening import STORE_SCHEMA
-    from exporter.missioncontrol.store.opening import store_path
+    from exporter.missioncontrol.store.opening import SQLITE_SCHEMA, file_of
     from exporter.state import marks, quarantine
     from exporter.state.backup import put_back, put_back_store, read_manifest
     from exporter.state.lock import owned
 
-    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: STORE_SCHEMA}
+    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: SQLITE_SCHEMA}
     manifest, state = read_manifest(source, newest), Path(settings.state_dir)
     if store is not None:
-        path = store_path(store).absolute()
+        path = file_of(store)
         aside = put_back_store(source, path)
         return {**manifest, "restored": str(path), "aside": str(aside) if aside else None}
     with owned(state):

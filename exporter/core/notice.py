@@ -38,27 +38,27 @@ class NoticeName(StrEnum):
     SETTINGS_NOTE = "settings_note"
 
     SINK_WAITING = "sink_waiting"
-    SINK_NEEDS_A_PERSON = "sink_needs_a_person"
+    SINK_ACTION_REQUIRED = "sink_action_required"
     SINK_REFUSED = "sink_refused"
-    SINK_AGAIN = "sink_again"
+    SINK_RECOVERED = "sink_recovered"
     SINK_WARNS = "sink_warns"
     SIGNAL_OFF = "signal_off"
-    SIDE_NOT_TAKEN = "side_not_taken"
-    SUMS_LOST = "sums_lost"
-    RECEIVER_OTHER_STORE = "receiver_other_store"
-    RECEIVER_OLDER_STORE = "receiver_older_store"
+    TELEMETRY_REJECTED = "telemetry_rejected"
+    METRIC_SUMS_LOST = "metric_sums_lost"
+    RECEIVER_STORE_CHANGED = "receiver_store_changed"
+    RECEIVER_STORE_OLDER = "receiver_store_older"
 
     SESSION_STOPPED = "session_stopped"
-    SESSION_TROUBLED = "session_troubled"
-    SESSION_GOES_ON = "session_goes_on"
-    SESSION_MADE_AGAIN = "session_made_again"
-    SESSION_READ_AGAIN = "session_read_again"
+    SESSION_DELAYED = "session_delayed"
+    SESSION_RESUMED = "session_resumed"
+    SESSION_RECREATED = "session_recreated"
+    SESSION_RESENT = "session_resent"
     SESSION_REWOUND = "session_rewound"
     SESSION_FILE_GONE = "session_file_gone"
     QUARANTINED = "quarantined"
     QUARANTINE_FULL = "quarantine_full"
 
-    HOME_AWAITED = "home_awaited"
+    HOME_MISSING = "home_missing"
     HOME_FOUND = "home_found"
     HOME_UNREADABLE = "home_unreadable"
     SESSION_IN_TWO_HOMES = "session_in_two_homes"
@@ -131,7 +131,7 @@ class NoticeLog:
         """Take one notice."""
         if notice.level < self._level:
             return
-        is_fault = notice.level >= Level.WARNING or notice.name is NoticeName.SINK_AGAIN
+        is_fault = notice.level >= Level.WARNING or notice.name is NoticeName.SINK_RECOVERED
         if notice.sink is None or not is_fault:
             self._write(notice)
             return

@@ -49,9 +49,7 @@ def status_asleep(
     """
     sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
-    files: dict[str, _File] = {}
-    for root in roots:
-        files = _files(root, changed_after) | files
+    files = {name: file for root in reversed(roots) for name, file in _files(root, changed_after).items()}
     sources = [SourceStatus("files", len(files), 0.0, [])]
     if (state_dir / JOURNALS).exists():
         from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not

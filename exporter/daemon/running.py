@@ -113,8 +113,7 @@ class RunningExporter:
     async def close(self) -> None:
         """Stop the daemon, then the embedded receiver; what was gathered of faults is said."""
         await self.daemon.stop()
-        if self.redaction.helper is not None:
-            self.redaction.helper.close()
+        self.redaction.close()
         self.notices.flush(at_once=True)
         if self.receiver_store is not None:
             self.receiver_store.close()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -36,6 +37,8 @@ _FREE_BYTES_MIN: Final = 256 << 20
 _TIMEOUT_SECONDS: Final = 3.0
 _CLOCK_SECONDS_MAX: Final = 60.0
 _QUESTION: Final = b'{"id":"exporter doctor?"}'
+_LARGE_QUESTION: Final = b'{"id":"exporter doctor?","title":"%s"}' % (b"." * (5 << 19))
+"""More than a proxy takes by default, and less than a receiver does."""
 _TAKEN: Final = (200, 202, 204, 400)
 """Answers of an endpoint to an empty request of a signal that it takes."""
 _UNSUPPORTED: Final = (404, 405, 415, 501)
@@ -69,8 +72,25 @@ class MissionControlProbe:
         url = self.url.rstrip("/") + "/sessions"
         answer = await _ask(url, headers, _QUESTION, self.way)
         if isinstance(answer, HttpAnswer):
-            return Probe((self._judged(answer), *private), _ahead(answer))
+            judged = self._judged(answer)
+            sizes = await self._sizes(url, headers) if judged.verdict == "ok" else ()
+            return Probe((judged, *sizes, *private), _ahead(answer))
         return Probe((_unreachable(self.name, self.url, answer, self.way, "check certificate_file"), *private))
+
+    async def _sizes(self, url: str, headers: Mapping[str, str]) -> tuple[Check, ...]:
+        """Ask with a body as large as that of an ordinary event may be, which a proxy before the receiver may refuse.
+
+        A receiver of ours says 413 as JSON: that is its limit of a registration, and no event is sent so.
+        """
+        answer = await _ask(url, headers, _LARGE_QUESTION, self.way)
+        if not isinstance(answer, HttpAnswer) or answer.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return ()
+        if answer.headers.get("content-type", "").startswith("application/json"):
+            return ()
+        who = answer.headers.get("server", "") or "a program without a name"
+        detail = f"{who} before the receiver refuses a request of {shown_size(len(_LARGE_QUESTION))} (413)"
+        remedy = "larger events go to quarantine: raise its limit, for nginx client_max_body_size 64m"
+        return (Check(self.name, "warning", detail, remedy),)
 
     def _judged(self, answer: HttpAnswer) -> Check:
         where, status, judged = shown_url(self.url), answer.status, judge(answer)

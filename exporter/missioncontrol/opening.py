@@ -18,10 +18,7 @@ from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import ReceiverOptions
 from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.port import Store
-from exporter.missioncontrol.store.sqlite.database import VERSION as STORE_SCHEMA
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
-
-__all__ = ["STORE_SCHEMA", "open_embedded", "serve_alone"]
 
 
 def open_embedded(

@@ -33,6 +33,11 @@ class Redactors:
         helper = self.start_helper() if self.start_helper is not None else None
         return self if helper is None else replace(self, helper=helper)
 
+    def close(self) -> None:
+        """End the helper, if there is one."""
+        if self.helper is not None:
+            self.helper.close()
+
     def another(self) -> "Redactors":
         """Return the same for another thread; its rules are not compiled again."""
         return self.make_another() if self.make_another is not None else self

@@ -160,7 +160,7 @@ class SinkSession:
     def _say_missing(self) -> None:
         if not self._sink_state.check_store():
             text = "the session is not there any more; it is made again"
-            self.say(NoticeName.SESSION_MADE_AGAIN, Level.WARNING, text)
+            self.say(NoticeName.SESSION_RECREATED, Level.WARNING, text)
 
     def _read_from_mark(self, mark: Mark) -> None:
         skip = self._sink_state.feed.skip(self.delivered)
@@ -173,7 +173,7 @@ class SinkSession:
         self.walk = Walk(self._file.generation, START, None, compared, compared.skip)
         if known:
             text = "reading the session again from its first event"
-            self.say(NoticeName.SESSION_READ_AGAIN, Level.INFO, text, delivered=len(known))
+            self.say(NoticeName.SESSION_RESENT, Level.INFO, text, delivered=len(known))
 
     def _follow(self, verdict: Verdict) -> None:
         """Handle an answer that concerns the session, or the sink."""
@@ -463,7 +463,7 @@ class SinkSession:
         progress = self._progress
         if progress.problem != problem:
             progress.troubled_since = time.monotonic()
-            self.say(NoticeName.SESSION_TROUBLED, Level.ERROR, message, **fields)
+            self.say(NoticeName.SESSION_DELAYED, Level.ERROR, message, **fields)
         progress.problem = problem
         progress.why = ": ".join([message, *map(str, fields.values())])
 
@@ -471,7 +471,7 @@ class SinkSession:
         """Note that nothing keeps the session from the sink any more."""
         progress = self._progress
         if progress.problem is not None:
-            self.say(NoticeName.SESSION_GOES_ON, Level.INFO, "the session goes on", after=progress.problem)
+            self.say(NoticeName.SESSION_RESUMED, Level.INFO, "the session goes on", after=progress.problem)
         progress.problem = progress.why = progress.troubled_since = None
 
     def say(self, name: NoticeName, level: Level, message: str, **fields: object) -> None:

@@ -207,7 +207,7 @@ class SinkState:
                 delay = retry_delay_seconds(self.gate.failures + 1, verdict)
                 self.gate.failed(time.monotonic(), delay, alarm=alarm)
                 if alarm:
-                    self.say(NoticeName.SINK_NEEDS_A_PERSON, Level.ERROR, "the sink needs a person", why=why)
+                    self.say(NoticeName.SINK_ACTION_REQUIRED, Level.ERROR, "the sink needs a person", why=why)
                 else:
                     text = "the sink does not take events now; trying again"
                     self.say(NoticeName.SINK_WAITING, Level.WARNING, text, why=why)
@@ -235,7 +235,7 @@ class SinkState:
             (since, before), self._trouble = self._trouble, None
             seconds = round(time.monotonic() - since, 1)
             failures = self.retries - before
-            self.say(NoticeName.SINK_AGAIN, Level.INFO, "delivering again", failures=failures, seconds=seconds)
+            self.say(NoticeName.SINK_RECOVERED, Level.INFO, "delivering again", failures=failures, seconds=seconds)
         self.off = None
         self.gate.succeeded()
         self.last_success = time.time()
@@ -310,7 +310,7 @@ class SinkState:
             self.new_store = store
             if known is not None:
                 text = "the receiver has another store than before; every session is looked for in it"
-                self.say(NoticeName.RECEIVER_OTHER_STORE, Level.WARNING, text)
+                self.say(NoticeName.RECEIVER_STORE_CHANGED, Level.WARNING, text)
             self.on_doubt()
         return self.new_store is not None
 
@@ -321,7 +321,7 @@ class SinkState:
             begins = Level.DEBUG if self.sink.in_process else Level.INFO
             level = Level.WARNING if self.sink.went_back else begins
             text = "the receiver's store may have gone back; every session is compared with it once more"
-            self.say(NoticeName.RECEIVER_OLDER_STORE, level, text)
+            self.say(NoticeName.RECEIVER_STORE_OLDER, level, text)
             self.on_doubt()
         self._epoch, self.sink.went_back = self.sink.epoch, False
         self.keep_epoch()

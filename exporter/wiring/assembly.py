@@ -75,11 +75,10 @@ def join(
         holders=endings.holders,
         deliver_past=deliver_past,
     )
-    beside = side.tasks(daemon) if side is not None else []
     return RunningExporter(
         *(daemon, redaction, host, limits.max_line_bytes, notice, installation, receiver, receiver_store),
         monitor=partial(_monitor, settings, daemon, side),
-        beside=beside,
+        beside=side.tasks(daemon) if side is not None else [],
     )
 
 

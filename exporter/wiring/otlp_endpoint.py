@@ -150,7 +150,7 @@ class OtlpEndpoint:
         """Return the warning about a request that was not accepted."""
         why = f"answered {status}" if status else "no answer"
         return Notice(
-            NoticeName.SIDE_NOT_TAKEN, Level.WARNING, f"{what} were not taken", None, self.name, fields={"why": why}
+            NoticeName.TELEMETRY_REJECTED, Level.WARNING, f"{what} were not taken", None, self.name, fields={"why": why}
         )
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ class EndpointSums:
         loaded = Aggregate.load(state, stream) if state is not None else None
         if state is not None and loaded is None:
             text = "the sums of metrics cannot be read and begin anew; some were not sent"
-            notice(Notice(NoticeName.SUMS_LOST, Level.ERROR, text))
+            notice(Notice(NoticeName.METRIC_SUMS_LOST, Level.ERROR, text))
         self._aggregate = loaded or Aggregate(stream)
         self.accepted = self._aggregate.accepted
         self.state = self._aggregate.dump

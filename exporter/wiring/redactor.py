@@ -23,6 +23,7 @@ from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refuse
 from exporter.core.notice import Notice
 from exporter.errors import SettingsError
 from exporter.pipeline.redactors import Redactors
+from exporter.sources.files.cli_process import environment_of, lock_holders
 from exporter.state.redaction_key import existing_key, redaction_key
 from exporter.wiring.sinks.registry import configured
 from redaction import engine as results
@@ -177,7 +178,6 @@ def _changing_values(settings: Settings) -> set[str]:
         with suppress(ConfigError):
             values.add(read_token(one) or "")
     if settings.redaction.known_env_of_cli:
-        from exporter.sources.files.cli_process import environment_of, lock_holders
         from exporter.wiring.sources import homes_in
 
         for pid in chain.from_iterable(map(lock_holders, homes_in(settings).roots())):

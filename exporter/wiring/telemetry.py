@@ -62,7 +62,7 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
 
     def failed(why: str) -> None:
         text = "the exporter's own figures were not taken"
-        daemon.notice(Notice(NoticeName.SIDE_NOT_TAKEN, Level.WARNING, text, fields={"why": why}))
+        daemon.notice(Notice(NoticeName.TELEMETRY_REJECTED, Level.WARNING, text, fields={"why": why}))
 
     attributes = {"service.name": "session-exporter", "service.version": VERSION}
     attributes["service.instance.id"] = exporter_id(daemon.store)

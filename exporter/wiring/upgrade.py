@@ -11,7 +11,6 @@ from urllib.parse import urlsplit, urlunsplit
 from exporter.errors import Exit, ExporterError, SettingsError
 from exporter.version import VERSION
 
-DEFAULT_INDEX: Final = "https://pypi.org/simple"
 _NAME: Final = "session-exporter"
 _VARIABLES: Final = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 _FILE: Final = re.compile(r"session_exporter-(\d+(?:\.\d+)*)(?:-[^/]*\.whl|\.tar\.gz)")
@@ -34,10 +33,11 @@ class UnreachableError(ExporterError):
 
 
 def index_of(environ: Mapping[str, str], chosen: str | None = None) -> str:
-    """Return the index to ask: the chosen one, that of pip or uv, or the public one. Raises `SettingsError`."""
-    index = chosen or next((environ[name] for name in _VARIABLES if environ.get(name)), DEFAULT_INDEX)
+    """Return the index to ask: the chosen one, or that of uv or pip in the environment. Raises `SettingsError`."""
+    index = chosen or next((environ[name] for name in _VARIABLES if environ.get(name)), "")
     if urlsplit(index).scheme not in ("http", "https") or not urlsplit(index).hostname:
-        raise SettingsError("the address of the index is none", hint="name an https:// address with --index")
+        said = "the address of the index is none" if index else "no package index is named"
+        raise SettingsError(said, hint="name an https:// address with --index, or in PIP_INDEX_URL")
     return index.rstrip("/")
 
 

@@ -89,6 +89,7 @@ def test_an_index_that_does_not_answer_is_named_without_its_password() -> None:
     with index(503, HTML, b"later") as (place, _):
         busy = exporter("upgrade-check", "--index", f"http://{place}")
     none = exporter("upgrade-check", "--index", "nonsense")
+    unnamed = exporter("upgrade-check", PIP_INDEX_URL="", UV_DEFAULT_INDEX="", UV_INDEX_URL="")
 
     assert (down.returncode, busy.returncode, none.returncode) == (
         Exit.UNREACHABLE, Exit.UNREACHABLE, Exit.CONFIGURATION
@@ -96,6 +97,7 @@ def test_an_index_that_does_not_answer_is_named_without_its_password() -> None:
     assert "http://127.0.0.1:9/simple does not tell" in down.stderr
     assert "word" not in down.stderr
     assert "503" in busy.stderr
+    assert (unnamed.returncode, "no package index is named" in unnamed.stderr) == (Exit.CONFIGURATION, True)
 
 
 @pytest.mark.parametrize(

@@ -516,7 +516,32 @@ def test_each_answer_of_a_mission_control_has_its_verdict(
 
     assert check.verdict == verdict
     assert bool(check.remedy) == (verdict != "ok")
-    assert asked == [("POST /agents/sessions", "Bearer t")]
+    assert set(asked) == {("POST /agents/sessions", "Bearer t")}
+    assert len(asked) == (2 if verdict == "ok" else 1)  # who takes the question is asked a larger one
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (
+            {"Server": "nginx/1.22.1", "Content-Type": "text/html"},
+            ["nginx/1.22.1 before the receiver refuses a request"],
+        ),
+        ({"Content-Type": "application/json"}, []),
+    ],
+    ids=["a proxy", "the receiver's own limit of a registration"],
+)
+def test_a_proxy_that_refuses_a_large_request_is_told_from_the_receiver(
+    serve: Callable[[Responder], str], headers: dict[str, str], said: list[str]
+) -> None:
+    def respond(line: str, given: dict[str, str]) -> tuple[int, dict[str, str]]:
+        return (413, headers) if int(given["content-length"]) > 1 << 20 else (400, {})
+
+    checks = asyncio.run(MissionControlProbe("mc", serve(respond) + "/agents", "t").probe()).checks
+
+    assert [check.verdict for check in checks] == ["ok", *("warning" for _ in said)]
+    assert [check.detail.partition(" of ")[0] for check in checks[1:]] == said
+    assert all("client_max_body_size" in check.remedy for check in checks[1:])
 
 
 def test_a_sink_that_does_not_listen_fails() -> None:

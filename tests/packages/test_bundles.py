@@ -132,7 +132,7 @@ def test_lintian_finds_nothing_to_say(wheel: Path, tree: Path, tmp_path: Path) -
     (tmp_path / "again").mkdir()
     again = make_package(wheel, tmp_path / "again", python=HERE, tree=tree)
 
-    said = subprocess.run(["lintian", "--pedantic", package], capture_output=True, text=True, check=False)
+    said = subprocess.run(["lintian", package], capture_output=True, text=True, check=False)
 
     assert package.read_bytes() == again.read_bytes()
     assert (said.returncode, said.stdout) == (0, "")

@@ -27,7 +27,7 @@ def test_the_tests_of_units_pass_on_the_newest_python(tmp_path: Path) -> None:
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout
 
     answer = subprocess.run(
-        [python, "-m", "pytest", "-n", "2", "-p", "no:cacheprovider", "-m", marks.strip('"')]
+        [python, "-m", "pytest", "-n", "3", "-p", "no:cacheprovider", "-m", marks.strip('"')]
         + [f"tests/{one}" for one in units.split()],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -101,9 +101,9 @@ class Machine:
         (root / "runtime").mkdir(mode=0o700)
 
     # ── what is here ──────────────────────────────────────────────────────────────────────────────────────────────
-    def with_team(self) -> "Machine":
-        """Deliver to the real receiver."""
-        self.team = Team(self.root / "team", self.environment)
+    def with_team(self, host: str = "127.0.0.1") -> "Machine":
+        """Deliver to the real receiver, which listens at this address."""
+        self.team = Team(self.root / "team", self.environment, host=host)
         self.tables["team"] = {"url": self.team.url, "token_file": str(self.team.token_file)}
         return self
 

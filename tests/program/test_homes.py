@@ -160,7 +160,7 @@ def test_a_directory_that_is_named_must_be_there_and_one_that_matches_is_waited_
 
     shared.homes = [str(home(shared, "*"))]
     running = shared.start()
-    running.wait_for_word("home_awaited")
+    running.wait_for_word("home_missing")
     anna = person(shared, ANNA, 1)
     until(lambda: count(shared, anna) == 3, "the home that came")
-    assert [json.loads(line)["event"] for line in running.text().splitlines()].count("home_awaited") == 1
+    assert [json.loads(line)["event"] for line in running.text().splitlines()].count("home_missing") == 1

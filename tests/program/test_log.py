@@ -72,11 +72,11 @@ def test_a_sink_that_is_away_is_one_line_whatever_the_sessions_and_one_when_it_i
     until(lambda: machine.json("status")["sinks"][0]["retries"] >= 4, "some failures")
     assert events(running).count("sink_waiting") == 1
     floor.register = lambda: GOOD
-    until(lambda: "sink_again" in events(running), "that it delivers again")
+    until(lambda: "sink_recovered" in events(running), "that it delivers again")
     running.stop(signal.SIGTERM)
 
     faults = [line for line in lines(running) if line["event"] == "sink_waiting"]
-    again = [line for line in lines(running) if line["event"] == "sink_again"]
+    again = [line for line in lines(running) if line["event"] == "sink_recovered"]
     assert {(line["level"], line["sink"], line["url"]) for line in faults} == {
         ("warning", "mission_control.floor", floor.url)
     }

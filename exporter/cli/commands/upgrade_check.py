@@ -7,14 +7,14 @@ from exporter.cli.output.text import plain
 
 
 @command()
-@option("--index", metavar="URL", help="package index to ask (default: that of pip or uv, or the public one)")
+@option("--index", metavar="URL", help="package index to ask (default: that of UV_DEFAULT_INDEX or PIP_INDEX_URL)")
 def upgrade_check(context: CommandContext, index: str | None) -> int:
     """Asks a package index whether there is a newer version, and says how to install it. Changes nothing.
 
     No other command does this. The index learns that somebody asks for this package.
 
     Examples:
-    exporter upgrade-check  # ask the index that pip or uv uses
+    exporter upgrade-check  # ask the index that the environment names for pip or uv
     exporter upgrade-check --index https://packages.example.com/simple  # ask another one
     """
     from exporter import app

@@ -7,7 +7,19 @@ from urllib.parse import parse_qs, urlsplit
 from exporter.errors import ExporterError, UsageError
 from exporter.files import open_regular
 from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.sqlite.database import VERSION as SQLITE_SCHEMA
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
+
+__all__ = [
+    "SQLITE_SCHEMA",
+    "address_in",
+    "file_of",
+    "has_password",
+    "is_postgres",
+    "open_store",
+    "require_fleet",
+    "store_path",
+]
 
 _POSTGRES: Final = ("postgresql", "postgres")
 _URL_BYTES_MAX: Final = 65_536
@@ -59,6 +71,13 @@ def store_path(address: str) -> Path:
         hint = "give a path, sqlite:///PATH, or postgresql://HOST/DATABASE"
         raise UsageError(f"--store {scheme}: is not a store this receiver knows", hint=hint)
     return Path(rest)
+
+
+def file_of(address: str) -> Path:
+    """Return the file of a store that is one, as an absolute path; raises `UsageError` for PostgreSQL."""
+    if is_postgres(address):
+        raise UsageError("the store is a database of PostgreSQL", hint="use its own tools: pg_dump and pg_restore")
+    return store_path(address).absolute()
 
 
 def address_in(file: Path) -> str:

@@ -80,7 +80,7 @@ class FileSource:
         self.scan()
         if not self.journals and not any(root.is_there for root in self._roots.values()):
             text = "no directory of the CLI is there yet; it is waited for"
-            self.tell(NoticeName.HOME_AWAITED, Level.INFO, text, None)
+            self.tell(NoticeName.HOME_MISSING, Level.INFO, text, None)
         self._tasks = [
             asyncio.create_task(self._every(self.poll_seconds, self._poll)),
             asyncio.create_task(self._every(HOMES_SECONDS, self._look_for_homes)),
