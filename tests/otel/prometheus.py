@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from tests.otel.receiver import Received, text_of
+from tests.otel.receiver import Received, Receiver, text_of
 
 Series: TypeAlias = tuple[str, ...]
 Sample: TypeAlias = tuple[float, float]
@@ -55,3 +55,21 @@ def increase(found: Sequence[Sample], begin: float, end: float) -> float | None:
 def total_increase(found: dict[Series, list[Sample]], begin: float, end: float) -> float:
     """Return the sum over all series, as `sum(increase(x[R]))`."""
     return sum(increase(some, begin, end) or 0.0 for some in found.values())
+
+
+def sums(receiver: Receiver) -> dict[str, float]:
+    """Return what every counter came to: the newest values of its series since each of their starts."""
+    newest: dict[Series, tuple[int, float]] = {}
+    requests = [one.decoded() for one in receiver.requests if one.signal == "metrics" and one.kept]
+    for part in (one for request in requests for one in request.resource_metrics):
+        instance = text_of(part.resource, "service.instance.id")
+        for metric in (one for scope in part.scope_metrics for one in scope.metrics):
+            for point in metric.sum.data_points:
+                labels = sorted(f"{one.key}={one.value}" for one in point.attributes)
+                series = (metric.name, instance, str(point.start_time_unix_nano), *labels)
+                value = point.as_int if point.HasField("as_int") else point.as_double
+                newest[series] = max(newest.get(series, (0, 0.0)), (point.time_unix_nano, value))
+    found: dict[str, float] = {}
+    for (name, *_), (_, value) in newest.items():
+        found[name] = found.get(name, 0.0) + value
+    return found

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from tests.bench import conversations
+from tests.otel.prometheus import sums
 from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine
@@ -52,24 +53,10 @@ def _logs(receiver: Receiver) -> Counter[str]:
     )
 
 
-def _sums(receiver: Receiver) -> dict[str, float]:
-    """Return what every counter's newest points come to, per instrument."""
-    newest: dict[tuple[str, ...], tuple[int, float]] = {}
-    for metric in receiver.metrics():
-        for point in metric.sum.data_points:
-            series = (metric.name, *sorted(f"{one.key}={one.value}" for one in point.attributes))
-            value = point.as_int if point.HasField("as_int") else point.as_double
-            newest[series] = max(newest.get(series, (0, 0.0)), (point.time_unix_nano, value))
-    sums: Counter[str] = Counter()
-    for (name, *_), (_, value) in newest.items():
-        sums[name] += round(value, 6)  # type: ignore[assignment]
-    return dict(sums)
-
-
 def _runs(receiver: Receiver) -> set[str]:
     """Return the names of the streams of metrics."""
     return {
-        one.value.string_value
+        one.value.string_value.partition("@")[0]
         for resource in receiver.resources("metrics")
         for one in resource.attributes
         if one.key == "service.instance.id"
@@ -106,7 +93,7 @@ def test_helpers_send_what_one_process_sends(telling: Machine, receiver: Receive
         assert set(_spans(receiver).values()) == {1}
         assert _logs(receiver) == _logs(other)
         assert set(_logs(receiver).values()) == {1}
-        assert _sums(receiver) == pytest.approx(_sums(other))
+        assert sums(receiver) == pytest.approx(sums(other))
     assert len(_runs(receiver)) == 1
     assert _totals(ended.stdout) == _totals(alone.stdout)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from tests.otel.prometheus import sums
 from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine
@@ -65,16 +66,6 @@ def _repeating(receiver: Receiver) -> int:
     return repeating
 
 
-def _calls(receiver: Receiver) -> float:
-    """Return how many calls of tools the newest points count."""
-    newest: dict[tuple[str, ...], tuple[int, float]] = {}
-    for metric in receiver.metrics():
-        for point in metric.sum.data_points if metric.name == "github.copilot.tool.call.count" else ():
-            series = tuple(sorted(f"{one.key}={one.value}" for one in point.attributes))
-            newest[series] = max(newest.get(series, (0, 0.0)), (point.time_unix_nano, point.as_int))
-    return sum(value for _, value in newest.values())
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_killed_again_and_again_every_record_arrives(
@@ -104,7 +95,9 @@ def test_killed_again_and_again_every_record_arrives(
     record_property(f"{_KILLS} kills: records", found.total())
     record_property("batches sent twice", _repeating(receiver))
     assert _repeating(receiver) <= _KILLS * _SESSIONS * 2  # one batch per life, session and signal
-    assert _calls(receiver) == _SESSIONS * sum(json.loads(line)["type"] == "tool.execution_complete" for line in _DEMO)
+    assert sums(receiver)["github.copilot.tool.call.count"] == _SESSIONS * sum(
+        json.loads(line)["type"] == "tool.execution_complete" for line in _DEMO
+    )
 
 
 def test_history_is_sent_once(telling: Machine, receiver: Receiver) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from tests.otel.many import EVENTS, SPANS, write_sessions
+from tests.otel.prometheus import sums
 from tests.otel.receiver import Receiver, text_of
 from tests.otel.reply import Reply
 from tests.program.driver import Machine
@@ -15,16 +16,6 @@ _SESSIONS: Final = 600
 _FEW_SESSIONS: Final = 150
 _DAY: Final = 86_400.0
 _HOUR_NS: Final = 3_600_000_000_000
-
-
-def _points(receiver: Receiver) -> float:
-    """Return how many tool calls the newest points count."""
-    newest: dict[tuple[str, ...], tuple[int, float]] = {}
-    for metric in receiver.metrics():
-        for point in metric.sum.data_points if metric.name == "github.copilot.tool.call.count" else ():
-            series = tuple(sorted(f"{one.key}={one.value}" for one in point.attributes))
-            newest[series] = max(newest.get(series, (0, 0.0)), (point.time_unix_nano, point.as_int))
-    return sum(value for _, value in newest.values())
 
 
 def _history(machine: Machine, receiver: Receiver, sessions: int, hours: Sequence[float] = (3.0,)) -> Machine:
@@ -46,14 +37,14 @@ def test_a_signal_that_waits_holds_no_other_back(machine: Machine, receiver: Rec
     assert ended.returncode == 6, ended.stderr
     assert len({(span.trace_id, span.span_id) for span in receiver.spans()}) == len(receiver.spans())
     assert len(receiver.spans()) == _SESSIONS * SPANS
-    assert _points(receiver) == _SESSIONS
+    assert sums(receiver).get("github.copilot.tool.call.count", 0) == _SESSIONS
     assert receiver.asked("logs") <= 40
     receiver.always()
     again = history.exporter("backfill", "--all", "--sink", "otel")
     assert again.returncode == 0, again.stderr
     assert len(receiver.logs()) == _SESSIONS * EVENTS
     assert len(receiver.spans()) == _SESSIONS * SPANS
-    assert _points(receiver) == _SESSIONS
+    assert sums(receiver).get("github.copilot.tool.call.count", 0) == _SESSIONS
 
 
 @pytest.mark.slow
@@ -68,7 +59,7 @@ def test_another_sink_that_is_away_holds_no_telemetry_back(machine: Machine, rec
     assert ended.returncode == 6, ended.stderr
     assert len(receiver.spans()) == _FEW_SESSIONS * SPANS
     assert len(receiver.logs()) == _FEW_SESSIONS * EVENTS
-    assert _points(receiver) == _FEW_SESSIONS
+    assert sums(receiver).get("github.copilot.tool.call.count", 0) == _FEW_SESSIONS
 
 
 @pytest.mark.slow
