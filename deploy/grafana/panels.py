@@ -33,6 +33,8 @@ _SPANS_MAX: Final = 100
 """As many spans of a trace as Tempo gives with its default settings."""
 _POINTS_MAX: Final = 60
 """As many bars, or points of a line, as the eye can tell apart."""
+_STEP_MIN: Final = "5m"
+"""A step holds some of the points that are sent every minute: an increase needs two."""
 _REFERENCES: Final = "ABCDEFGH"
 _TRACE_ID: Final = "traceIdHidden"
 _SESSION_LINKS: Final = [
@@ -122,7 +124,7 @@ def lines(title: str, description: str, unit: str, *queries: Query, source: dash
     """Figures over time, joined where nothing happened in between."""
     panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(source).min(0)
     panel.legend(_legend()).fill_opacity(8).show_points(common.VisibilityMode.ALWAYS).line_width(1).point_size(4)
-    panel.span_nulls(True).max_data_points(_POINTS_MAX)
+    panel.span_nulls(True).max_data_points(_POINTS_MAX).interval(_STEP_MIN)
     return panel.targets(_referenced(queries))
 
 
@@ -130,7 +132,7 @@ def stack(title: str, description: str, unit: str, *queries: Query, source: dash
     """Figures over time as bars upon each other that touch: parts of a whole. A bar ends where its interval does."""
     panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(source).min(0)
     panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(80).line_width(0).legend(_legend())
-    panel.bar_alignment(common.BarAlignment.BEFORE).bar_width_factor(1).max_data_points(_POINTS_MAX)
+    panel.bar_alignment(common.BarAlignment.BEFORE).bar_width_factor(1).max_data_points(_POINTS_MAX).interval(_STEP_MIN)
     panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL)).decimals(0)
     panel.show_points(common.VisibilityMode.NEVER)
     return panel.targets(_referenced(queries))

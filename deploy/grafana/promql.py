@@ -1,8 +1,7 @@
 """Names as Prometheus spells them, and the PromQL of the questions that the dashboards ask.
 
-Points of a session's metrics carry the time of its events, and none is sent while nothing happens: two of a series may
-be a millisecond or a week apart. `rate` and `increase` extrapolate from that distance and come out empty, or up to
-twice too high. `growth` compares the last value of a window with the last one before it, and is exact.
+Cumulative points are repeated every minute while the exporter runs, and a series that was idle begins anew at zero, so
+`increase` counts what happened in a window, to the window's edge.
 """
 
 import re
@@ -15,9 +14,6 @@ Where = Mapping[Attribute, str]
 
 RANGE: Final = "$__range"
 STEP: Final = "$__interval"
-LOOKBACK: Final = "90d"
-"""How far back the last value before a window is looked for: a series that was quiet for longer counts whole."""
-
 _UNITS: Final = {
     "d": "days",
     "h": "hours",
@@ -75,7 +71,7 @@ def growth(
     over: str = RANGE,
     earlier: str = "",
 ) -> str:
-    """How much a counter grew in a window, or in one that much earlier; what a new series begins with counts."""
+    """How much a counter grew in a window, or in one that much earlier."""
     return f"{_aggregated('sum', instrument, by)} ({_grown(_series(instrument, where or {}), over, earlier)})"
 
 
@@ -174,8 +170,5 @@ def _series(instrument: Instrument, where: Where, suffix: str = "") -> str:
 
 
 def _grown(series: str, over: str, earlier: str = "") -> str:
-    """A series that is less than before began anew: then all that it has counts."""
     shifted = f" offset {earlier}" if earlier else ""
-    last = f"last_over_time({series}[{over}]{shifted})"
-    before = f"last_over_time({series}[{LOOKBACK}] offset {f'{earlier}{over}' if earlier else over})"
-    return f"({last} - {before}) >= 0 or {last}"
+    return f"increase({series}[{over}]{shifted})"

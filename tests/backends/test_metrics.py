@@ -16,6 +16,8 @@ pytestmark = pytest.mark.real
 
 SESSIONS: Final = 24
 ARRIVAL_SECONDS_MAX: Final = 90
+EDGE: Final = 0.02
+"""Prometheus extrapolates an increase to the edges of the window; it was .15 % in a month."""
 _RANGE: Final = {"$__range": "720h", "$__interval": "12h"}
 # What only happens while the exporter runs, what nobody proves of history, or what is about another week.
 _OTHER: Final = ("session_exporter_", "_live_", "_orphaned_", "offset 7d")
@@ -79,7 +81,7 @@ def wrong(server: Server, truth: Truth) -> list[Any]:
     found = []
     for (board, panel), expected in TOTALS.items():
         answer = answered(server, _query(board, panel))
-        if answer != pytest.approx(expected(truth)):
+        if answer != pytest.approx(expected(truth), rel=EDGE):
             found.append((board, panel, answer, expected(truth)))
     return found
 
@@ -170,7 +172,11 @@ def test_after_31_quiet_days_only_what_is_new_counts(empty: Server, tmp_path: Pa
 
 
 def _is_answered(server: Server, query: str, expected: dict[str, float]) -> None:
-    wait_until(lambda: answered(server, query) == expected, f"{expected} of {query}", ARRIVAL_SECONDS_MAX)
+    wait_until(
+        lambda: answered(server, query) == pytest.approx(expected, rel=EDGE),
+        f"{expected} of {query}",
+        ARRIVAL_SECONDS_MAX,
+    )
 
 
 def test_what_happens_during_an_outage_arrives_after_it(empty: Server, tmp_path: Path) -> None:

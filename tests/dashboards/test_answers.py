@@ -94,7 +94,7 @@ def _figures() -> Iterator[dict[str, str]]:
 
 
 def _series(name: str, labels: dict[str, str], value: float) -> dict[str, str]:
-    return {"series": f"{name}{_labels(labels)}", "values": f"_x{MINUTES} {value}"}
+    return {"series": f"{name}{_labels(labels)}", "values": f"0x{MINUTES - 2} {value} {value}"}
 
 
 def _labels(pairs: dict[str, str]) -> str:

@@ -75,38 +75,27 @@ def test_promtool_reads_the_alert_rules(tmp_path: Path) -> None:
 
 
 @needs_promtool
-def test_growth_is_exact_where_points_are_rare_and_where_a_series_begins(tmp_path: Path) -> None:
+def test_growth_counts_what_happened_in_a_window_also_after_a_series_began_anew(tmp_path: Path) -> None:
     calls = promql.stored_name(instruments.TOOL_CALLS)
-    rare = [
-        # Was 4 before the window; 5 an hour and 6 four hours into it.
-        {"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "_x60 4 _x118 4 5 _x180 5 6"},
-        # Begins in the window, at 3.
-        {"series": f'{calls}{{gen_ai_tool_name="bash"}}', "values": "_x300 3"},
+    told = [
+        # Was 4 before the window, began anew in it, and grew to 2.
+        {"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "4x100 0x200 2x200"},
         # Nothing happened in the window.
-        {"series": f'{calls}{{gen_ai_tool_name="edit"}}', "values": "_x10 9"},
+        {"series": f'{calls}{{gen_ai_tool_name="edit"}}', "values": "9x500"},
     ]
-    query = promql.growth(instruments.TOOL_CALLS, by=[names.TOOL_NAME], over="6h")
+    query = f"round({promql.growth(instruments.TOOL_CALLS, by=[names.TOOL_NAME], over='6h')})"
     answers = [
-        {"labels": f'{{gen_ai_tool_name="{tool}"}}', "value": value} for tool, value in (("bash", 3), ("view", 2))
+        {"labels": f'{{gen_ai_tool_name="{tool}"}}', "value": value} for tool, value in (("edit", 0), ("view", 2))
     ]
 
-    run_tests(tmp_path, rare, [{"expr": query, "eval_time": "8h", "exp_samples": answers}])
-
-
-@needs_promtool
-def test_a_series_that_began_anew_counts_all_that_it_has(tmp_path: Path) -> None:
-    calls = promql.stored_name(instruments.TOOL_CALLS)
-    anew = [{"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "_x10 50 _x400 0 1"}]
-    query = promql.growth(instruments.TOOL_CALLS, over="6h")
-
-    run_tests(tmp_path, anew, [{"expr": query, "eval_time": "8h", "exp_samples": [{"labels": "{}", "value": 1}]}])
+    run_tests(tmp_path, told, [{"expr": query, "eval_time": "8h", "exp_samples": answers}])
 
 
 @needs_promtool
 def test_a_change_compares_a_window_with_the_same_one_earlier(tmp_path: Path) -> None:
     calls = promql.stored_name(instruments.TOOL_CALLS)
-    grew = [{"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "0 _x100 4 _x1400 _x8600 10"}]
-    query = promql.change(instruments.TOOL_CALLS, since="7d").replace(promql.RANGE, "24h")
+    grew = [{"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "0x100 4x10000 10x200"}]
+    query = f"round({promql.change(instruments.TOOL_CALLS, since='7d').replace(promql.RANGE, '24h')}, 0.1)"
     half_more = [{"labels": "{}", "value": 0.5}]
 
     run_tests(tmp_path, grew, [{"expr": query, "eval_time": f"{7 * 24 * 60 + 180}m", "exp_samples": half_more}])
