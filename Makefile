@@ -24,7 +24,7 @@ PYTEST  = $(BIN)/python -m pytest -n 3 --dist worksteal
 UNITS  := config core otel redaction state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check real bench soak faults mutate sbom lock clean
+.PHONY: help up test quick check backends real bench soak faults mutate sbom lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with sho
 	HOSTILE_SECONDS=10 $(BIN)/python -m pytest tests/sinks/test_hostile_receiver.py || red="$$red hostile"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
+backends: $(TOOLS) ## build or unpack real backends into the user's cache, once (Prometheus, VictoriaMetrics, Loki, Jaeger, Collector, Phoenix)
+	@$(BIN)/python -m tests.backends.install $(or $(ARGS),--minutes 12)
+
 real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, tinyproxy, nginx, Phoenix from PyPI)
 	@missing=; for one in npm:npm promtool:prometheus chromium:chromium tinyproxy:tinyproxy-bin nginx:nginx-light; do \
 	  command -v "$${one%%:*}" >/dev/null || missing="$$missing $${one#*:}"; \
@@ -60,7 +63,7 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program) $(ARGS)
+	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program tests/packages tests/backends) $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
@@ -98,9 +101,11 @@ $(TOOLS): $(READY) requirements-dev.lock
 
 # One file for Linux, macOS and Windows (environment markers) with the hashes of every published file.
 # Versions stay as they are unless ARGS=--upgrade or ARGS="--upgrade-package NAME".
-lock: $(UV) ## resolve the dependencies of pyproject.toml into requirements.lock and requirements-dev.lock
+lock: $(UV) ## resolve the dependencies of pyproject.toml into the lock files
 	@$(LOCK) --group dev --output-file requirements-dev.lock pyproject.toml
 	@$(LOCK) --group build --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+	@$(LOCK) --all-extras --constraint requirements-dev.lock --output-file deploy/packages/requirements.lock pyproject.toml
+	@$(LOCK) --group packages --output-file tests/packages/tools.lock
 
 $(UV):
 	@$(PYTHON) -m venv --clear $(@:%/bin/uv=%)

@@ -15,18 +15,19 @@ from config.errors import ConfigError
 from config.fields import Field, Kind, SettingsTable, Sinks, fields, members
 from config.given.layer import Given, Layer, unknown
 from config.given.toml import written
-from config.paths import Places
+from config.paths import Places, homes_of
 from config.proxy import proxy_fault
 from config.reading import read_regular
-from config.settings import MissionControl, Otel, Settings, Source
+from config.settings import Metrics, MissionControl, Otel, Settings, Source
 from config.source import AhpAddress, RpcAddress, address_of, check_source
 from config.token import headers_fault, read_headers, read_token, token_fault
-from config.url import fault, file_fault, has_credentials, is_unencrypted, mask_url, path_of
+from config.url import fault, file_fault, has_credentials, is_loopback, is_unencrypted, listen_fault, mask_url, path_of
 
 _SHOWN_LENGTH_MAX = 80
 _ADDRESSES: dict[str, tuple[str, Callable[[str], str]]] = {
     "http": ("an http:// or https:// address", fault),
     "file": ("a file:// address", file_fault),
+    "listen": ("an address to listen on, HOST:PORT", listen_fault),
     "proxy": ('"env", "none" or an http:// or https:// address', proxy_fault),
 }
 _AS_TEXT: dict[Kind, str] = {
@@ -51,7 +52,19 @@ def checked(given: Layer, places: Places) -> Settings:
                 values[name] = _sinks(member, given, places)
     settings = Settings(**values)
     _check_archives(settings, given)
+    _check_metrics(settings.metrics, given)
     return settings
+
+
+def _check_metrics(metrics: Metrics, given: Layer) -> None:
+    """Who is in the network may not read the metrics unless the settings say so."""
+    if metrics.listen is None or is_loopback(f"http://{metrics.listen}") or metrics.token_file or metrics.allow_open:
+        return
+    one = given["metrics", "listen"]
+    raise one.error(
+        f"{one.key} is not on loopback, so anybody in the network could read the metrics",
+        "set metrics.token_file to a file with a token, or metrics.allow_open = true",
+    )
 
 
 def _check_archives(settings: Settings, given: Layer) -> None:
@@ -62,10 +75,15 @@ def _check_archives(settings: Settings, given: Layer) -> None:
         if path in seen:
             message = f"archive.{name} and archive.{seen[path]} have the same directory"
             raise ConfigError(message, hint="give each its own", where=where, key=f"archive.{name}.url")
-        if path.is_relative_to(settings.copilot_home):
-            message = f"archive.{name} is below {settings.copilot_home}, where the exporter writes nothing"
+        below = next((one for one in homes_of(settings) if _is_below(path, one)), None)
+        if below is not None:
+            message = f"archive.{name} is below {below}, where the exporter writes nothing"
             raise ConfigError(message, hint="name another directory", where=where, key=f"archive.{name}.url")
         seen[path] = name
+
+
+def _is_below(path: Path, home: str) -> bool:
+    return any(one == Path(home) or one.match(home) for one in (path, *path.parents))
 
 
 def _sinks(group: Sinks, given: Layer, places: Places) -> dict[str, msgspec.Struct]:
@@ -109,6 +127,8 @@ def _value(field: Field, given: Given, places: Places) -> object:
         if reason:
             raise _wrong(field, given, reason)
         return value.rstrip("/")
+    if field.many and not value:
+        raise _wrong(field, given, "there is none in it")
     if field.path and value is not None:
         return _absolute(value, given, places)
     return value
@@ -295,6 +315,7 @@ def check_secret_files(settings: Settings, given: Layer) -> None:
         _check_secret_file(partial(read_token, sink), given.get(("mission_control", name, "token_file")))
     for name, otel in settings.otel.items():
         _check_secret_file(partial(read_headers, otel), given.get(("otel", name, "headers_file")))
+    _check_secret_file(partial(read_token, settings.metrics), given.get(("metrics", "token_file")))
     for index, source in enumerate(settings.source):
         _check_secret_file(partial(read_token, source), given["source",].element(index, None, "token_file"))
 

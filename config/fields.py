@@ -1,13 +1,15 @@
 """What is known of each setting, read from the structs themselves, so that it is written once.
 
 The docstring of a struct says what each setting means, one `name: meaning` after the other. A field's `msgspec.Meta`
-carries its bounds and an example; `Meta.extra` marks what the type cannot say: `secret`, `address`, `path`,
-`instead_of` (only one of the two may be given) and `flag` (when the command line calls it something else).
+carries its bounds and an example; `Meta.extra` marks what the type cannot say: `secret`, `address`, `path`, `many` (an
+array of them is taken too), `instead_of` (only one of the two may be given) and `flag` (when the command line calls it
+something else).
 """
 
 import functools
 import inspect
 import re
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
@@ -53,8 +55,9 @@ class Field:
     expected: str
     example: object = None
     secret: bool = False
-    address: Literal["", "http", "file", "proxy"] = ""
+    address: Literal["", "http", "file", "proxy", "listen"] = ""
     path: bool = False
+    many: bool = False
     instead_of: str = ""
     flag: str = ""
     tables_of: type[msgspec.Struct] | None = None
@@ -162,7 +165,7 @@ def _split(annotated: Any) -> tuple[Any, tuple[msgspec.Meta, ...]]:
         inside, outer = get_args(annotated)
         bare, inner = _split(inside)
         return bare, (outer, *inner)
-    if type(None) in get_args(annotated):
+    if type(None) in get_args(annotated) or get_origin(annotated) is types.UnionType:
         return _split(get_args(annotated)[0])
     return annotated, ()
 

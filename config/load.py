@@ -9,7 +9,7 @@ from config.fields import Field, Sinks, fields, members
 from config.given.environment import found_in, from_text, read_environment, read_fallbacks
 from config.given.file import read_file
 from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at, over
-from config.paths import Places
+from config.paths import Places, homes_of, is_pattern
 from config.settings import Settings
 
 _DIRECTORIES = (("state_dir", "XDG_STATE_HOME"), ("cache_dir", "XDG_CACHE_HOME"))
@@ -61,9 +61,8 @@ def load(
     settings = checked(given, places)
     if secrets:
         check_secret_files(settings, given)
-    if sessions and not Path(settings.copilot_home).is_dir() and given["copilot_home",].origin != "default":
-        message = f"{settings.copilot_home} is not a directory, and the sessions of the CLI are read from it"
-        raise given["copilot_home",].error(message, "correct the path, or start the CLI with this directory once")
+    if sessions and given["copilot_home",].origin != "default":
+        _check_homes(settings, given["copilot_home",])
     return Loaded(
         settings=settings,
         origins=_origins(given),
@@ -71,6 +70,14 @@ def load(
         found_not_used=[name for name in found_in(environ) if name not in used],
         file=path,
     )
+
+
+def _check_homes(settings: Settings, given: Given) -> None:
+    """A directory that is named literally has to be there; a pattern waits for directories."""
+    for home in homes_of(settings):
+        if not Path(home).is_dir() and not is_pattern(home):
+            message = f"{home} is not a directory, and the sessions of the CLI are read from it"
+            raise given.error(message, "correct the path, or start the CLI with this directory once")
 
 
 def _file(named: Path | None, places: Places) -> Path | None:

@@ -1,13 +1,27 @@
 """Directories: the home and the XDG directories of the user, from the environment that `load` is given."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from config.given.layer import Given
+from config.settings import Settings
 
 _NAME = "exporter"
+_SPECIAL = re.compile(r"[*?\[]")
+
+
+def homes_of(settings: Settings) -> tuple[str, ...]:
+    """The directories of the CLI, and the patterns of such, that the settings name."""
+    named = settings.copilot_home
+    return (named,) if isinstance(named, str) else named
+
+
+def is_pattern(home: str) -> bool:
+    """Whether a directory that is named stands for all that match it: it has a wildcard, and is none itself."""
+    return _SPECIAL.search(home) is not None and not os.path.lexists(home)
 
 
 @dataclass(frozen=True, slots=True)

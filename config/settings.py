@@ -62,6 +62,10 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         branches; redacted: also texts, arguments and paths, with secrets masked.
     semconv: Version of the names of attributes and metrics.
     temporality: Temporality of metrics: cumulative: since the start; delta: since the last point.
+    metrics_repeat_seconds: Interval at which run repeats cumulative metrics, so that backends go on showing them; 0:
+        never.
+    idle_metrics: Also repeat metrics that did not change for five minutes. Without it they vanish until they change,
+        and fewer points are paid for.
     headers_file: File with headers, one name=value per line.
     headers: Headers of every request, such as authorization, sent to this endpoint only.
     allow_http: Send headers over http:// to an address that is not loopback; anybody on the way can read them.
@@ -74,7 +78,10 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
         address on loopback never has one.
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
+    host_name: Send the name of this machine, as host.name, unless content is none.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
+    history_days: Days before its first run from which an endpoint is sent what sessions hold; 0: what begins from then
+        on. exporter backfill --sink otel sends the rest.
     """
 
     endpoint: Annotated[str, setting("http://localhost:4318", address="http")]
@@ -84,6 +91,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     content: Literal["none", "metadata", "redacted"] = "metadata"
     semconv: Literal["latest", "legacy", "both"] = "latest"
     temporality: Literal["cumulative", "delta"] = "cumulative"
+    metrics_repeat_seconds: Annotated[float, setting(ge=0, le=3600)] = 60.0
+    idle_metrics: bool = True
     headers_file: Annotated[str | None, setting("~/.config/exporter/otel.headers", path=True, instead_of="headers")] = (
         None
     )
@@ -99,9 +108,11 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     proxy: Annotated[str, setting("http://proxy.example.com:3128", address="proxy")] = "env"
     service_name: Annotated[str, setting(min_length=1, max_length=255)] = "github-copilot"
     health: bool = False
+    host_name: bool = True
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
         default_factory=dict
     )
+    history_days: Annotated[int, setting(ge=0, le=36_500)] = 0
 
 
 class Archive(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -224,18 +235,48 @@ class Thresholds(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     quarantined: Annotated[int, setting(ge=1, le=1_000_000_000)] = 1
 
 
+class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A Mission Control that is run for a team.
+
+    store: Address of its store: a path, sqlite:///PATH or postgresql://HOST/DATABASE; --store overrides it.
+    store_file: File with the address of the store, for one with a password.
+    """
+
+    store: Annotated[str | None, setting("postgresql://mc@db.example.com/mc", secret=True, instead_of="store_file")] = (
+        None
+    )
+    store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
+
+
+class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What monitors are told over HTTP: /metrics for Prometheus, /healthz (alive), /readyz (follows and can remember).
+
+    listen: Address and port to listen on, such as 127.0.0.1:9464; nothing is listened on without it.
+    token_file: File with the token that /metrics needs, as Authorization: Bearer. It is read for every request.
+    allow_open: Listen beyond loopback without a token; anybody in the network can read the metrics.
+    """
+
+    listen: Annotated[str | None, setting("127.0.0.1:9464", address="listen")] = None
+    token_file: Annotated[str | None, setting("~/.config/exporter/metrics.token", path=True)] = None
+    allow_open: bool = False
+
+
 class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All settings; paths are absolute once loaded.
 
-    copilot_home: Directory of the CLI. Sessions are read from session-state in it; nothing is written.
+    copilot_home: Directory of the CLI, a pattern such as /home/*/.copilot, or an array of both. Sessions are read from
+        session-state in each; nothing is written. Directories that match later are taken in.
     state_dir: Directory of marks, quarantine and the embedded store.
     cache_dir: Directory of the compiled rules.
     history_days: Sessions that changed within this number of days are delivered; older ones only by backfill.
     give_up_seconds: Time without an accepted request after which backfill and run --until-idle end.
     drain_seconds: Time that a stop waits for requests in flight.
+    linger_seconds: Time for which run, asked to stop by SIGTERM, goes on following sessions that are open, until they
+        have ended and are delivered; for an exporter that is stopped together with the CLI, as in a pod.
     port: Port of the embedded Mission Control on loopback; 0: any free port.
-    host_name: Name of this machine in reports, instead of its host name.
+    host_name: Name of this machine in reports and telemetry, instead of its host name.
     log_level: Lowest level that is logged.
+    log_format: Form of the log of run, up and mission-control serve on stderr: text; json: one JSON document a line.
     source: Where events come from besides the CLI's files; nothing is connected to unless it is named.
     mission_control: Where sessions are delivered; for more than one, [mission_control.NAME] each.
     otel: Where traces, metrics and logs are sent; for more than one, [otel.NAME] each.
@@ -243,17 +284,21 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: What is masked besides the built-in rules, and what is not.
     limits: How much the exporter uses at most.
     check: When exporter status --check finds fault with what is pending.
+    receiver: What exporter mission-control serve runs on.
+    metrics: What monitors can ask over HTTP.
     """
 
-    copilot_home: Annotated[str, setting(path=True)] = "~/.copilot"
+    copilot_home: Annotated[str | tuple[str, ...], setting(path=True, many=True)] = "~/.copilot"
     state_dir: Annotated[str, setting(path=True)] = "~/.local/state/exporter"
     cache_dir: Annotated[str, setting(path=True)] = "~/.cache/exporter"
     history_days: Annotated[int, setting(ge=0, le=36_500, flag="--days")] = 7
     give_up_seconds: Annotated[float, setting(ge=0, le=86_400)] = 60.0
     drain_seconds: Annotated[float, setting(ge=0, le=60)] = 1.5
+    linger_seconds: Annotated[float, setting(ge=0, le=3_600)] = 0.0
     port: Annotated[int, setting(ge=0, le=65_535)] = 8411
     host_name: Annotated[Name | None, setting("laptop")] = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
     source: tuple[Source, ...] = ()
     mission_control: dict[str, MissionControl] = field(default_factory=dict)
     otel: dict[str, Otel] = field(default_factory=dict)
@@ -261,3 +306,5 @@ class Settings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     redaction: Redaction = field(default_factory=Redaction)
     limits: Limits = field(default_factory=Limits)
     check: Thresholds = field(default_factory=Thresholds)
+    receiver: ReceiverSettings = field(default_factory=ReceiverSettings)
+    metrics: Metrics = field(default_factory=Metrics)

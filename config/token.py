@@ -8,7 +8,7 @@ from typing import TypeVar
 from config.errors import ConfigError
 from config.given.environment import pairs
 from config.reading import read_regular
-from config.settings import MissionControl, Otel, Source
+from config.settings import Metrics, MissionControl, Otel, Source
 
 _SIZE_BYTES_MAX = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -30,8 +30,8 @@ def latest(read: Callable[[], T], first: T) -> Callable[[], T]:
     return ask
 
 
-def read_token(of: MissionControl | Source) -> str | None:
-    """The token to send to this Mission Control, CLI server or agent host as it is now, or None if it takes none.
+def read_token(of: MissionControl | Source | Metrics) -> str | None:
+    """The token of this Mission Control, CLI server, agent host or of our own metrics as it is now, None without one.
 
     Raises ConfigError, which names the file, if that cannot be read or holds no token.
     """

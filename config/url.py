@@ -45,6 +45,22 @@ def file_fault(url: str) -> str:
     return next((reason for applies, reason in faults if applies), "")
 
 
+def listen_fault(text: str) -> str:
+    """What is wrong with an address to listen on, or an empty text."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not host or not port.isdecimal() or int(port) > 65_535:
+        return "it is not HOST:PORT"
+    if host.startswith("[") != host.endswith("]") or (":" in host and not host.startswith("[")):
+        return "an IPv6 address stands in brackets"
+    return "" if _HOST.fullmatch(host.strip("[]")) else "its host is malformed"
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """The host, without brackets, and the port of an address to listen on."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def path_of(url: str) -> Path:
     """The directory that a file:// address names."""
     path = unquote(urlsplit(url).path)

@@ -7,5 +7,5 @@ daemon          the running exporter: which sessions, when it is done, and what 
 core            decisions without input or output
 sources, sinks, state   the edges: where events come from, where they go, what is remembered
 missioncontrol  the embedded receiver: store, search, APIs, pages
-doctor, demo, grafana   checks of an installation; a made-up session; dashboards
+doctor, demo, grafana, stack   checks of an installation; a made-up session; dashboards; backends for them
 """

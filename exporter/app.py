@@ -3,11 +3,10 @@
 Parts are imported where they are used, so that a command pays only for its own.
 """
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
@@ -19,8 +18,11 @@ from exporter.errors import Exit, ExporterError, LockedError
 if TYPE_CHECKING:
     from config.load import Loaded
     from config.settings import Settings
-    from exporter.daemon.running import Redactors, RunningExporter
+    from exporter.core.notice import Notice
+    from exporter.daemon.running import RunningExporter
+    from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.server import Certificate
+    from exporter.pipeline.redactors import Redactors
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
 
@@ -58,12 +60,19 @@ def build(
 
 @asynccontextmanager
 async def _following(
-    settings: "Settings", say: Say, *, port: int | None = None, local: bool = False, session_ids: Sequence[str] = ()
-) -> "AsyncIterator[tuple[RunningExporter, asyncio.Event]]":
-    """Follow and deliver, with the state lock and the control socket; yield what runs, and what a signal sets."""
+    settings: "Settings",
+    say: Say,
+    *,
+    port: int | None = None,
+    local: bool = False,
+    session_ids: Sequence[str] = (),
+    first: "Notice | None" = None,
+) -> "AsyncIterator[tuple[RunningExporter, Stop]]":
+    """Follow and deliver, with the state lock; yield what runs, and what a signal sets. `first` is said first."""
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.state.lock import owned
+    from exporter.state.lock import owned, prepare_state_dir
+    from exporter.wiring.sources import homes_in
 
     async def open_chosen(receiver: Any) -> Any:
         from exporter.missioncontrol.http.server import serve_http
@@ -73,33 +82,101 @@ async def _following(
 
     leave_no_core()
     manager = ServiceManager.of(os.environ)
-    with owned(Path(settings.state_dir)):
+    prepare_state_dir(Path(settings.state_dir))
+    # Before the lock: a process that is forked here must not hold it when this one is killed.
+    redaction = make_redaction(settings, say=say).helped()
+    with closing(redaction), owned(Path(settings.state_dir)):
         stop = stop_on_signals()
-        running = build(settings, say, local=local, session_ids=session_ids)
+        if first is not None:
+            say(first)
+        running = build(settings, say, local=local, session_ids=session_ids, redaction=redaction)
         running.beside.append(manager.watch)
         try:
             async with running.serving(Path(settings.state_dir), open_chosen):
                 running.daemon.start()
-                manager.tell("READY=1", f"STATUS=following {settings.copilot_home}")
+                manager.tell("READY=1", f"STATUS=following {homes_in(settings).text}")
                 yield running, stop
                 manager.tell("STOPPING=1")
         finally:
             await running.close()
 
 
-async def run(settings: "Settings", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
+async def upgrade_check(index: str | None) -> dict[str, Any]:
+    """Ask this package index, or the one that the environment names for pip or uv, for a newer version."""
+    from exporter.wiring import upgrade
+
+    return await upgrade.upgrade_check(upgrade.index_of(os.environ, index))
+
+
+def _started(loaded: "Loaded") -> "Notice":
+    from exporter.core.names import LOCAL, shown_url
+    from exporter.core.notice import Level, Notice, NoticeName
+    from exporter.version import VERSION
+    from exporter.wiring.sinks.registry import addresses
+
+    settings = loaded.settings
+    sinks = {name: shown_url(url) for name, url in addresses(settings).items()}
+    facts = {
+        "version": VERSION,
+        "settings": str(loaded.file) if loaded.file is not None else "defaults",
+        "copilot_home": settings.copilot_home,
+        "state_dir": settings.state_dir,
+        "sinks": sinks or {LOCAL: "embedded"},
+    }
+    return Notice(NoticeName.STARTED, Level.INFO, "started", fields=facts)
+
+
+@asynccontextmanager
+async def _telling(running: "RunningExporter") -> AsyncIterator[None]:
+    """Say where the page is, that it is ready, when it has caught up, and at the end that it stops."""
+    import asyncio
+
+    from exporter.core.notice import NoticeName
+
+    if running.page is not None:
+        running.say(NoticeName.PAGE, "the page is served", url=running.page.url)
+    running.say(NoticeName.READY, "ready")
+    catching_up = asyncio.create_task(running.say_when_caught_up())
+    try:
+        yield
+    finally:
+        catching_up.cancel()
+        running.say(NoticeName.STOPPING, "stopping")
+
+
+async def run(loaded: "Loaded", *, session_ids: Sequence[str], until_idle: bool, on_notice: Say) -> int:
     """Follow and deliver until a signal, or with `until_idle` until everything is delivered or in quarantine."""
+    from exporter.core.notice import NoticeName
     from exporter.daemon.serving import first_of
 
-    async with _following(settings, on_notice, session_ids=session_ids) as (running, stop):
+    settings, ended = loaded.settings, Exit.DONE
+    following = _following(settings, on_notice, session_ids=session_ids, first=_started(loaded))
+    async with following as (running, stop), _telling(running):
         if until_idle:
-            return await first_of(stop, running.daemon.until_idle()) or Exit.DONE
-        await stop.wait()
-        return Exit.DONE
+            ended = Exit(await first_of(stop, running.daemon.until_idle()) or Exit.DONE)
+        else:
+            await stop.wait()
+            await _linger(running, stop, settings)
+    running.say(NoticeName.STOPPED, "stopped", **running.daemon.sums())
+    return ended
+
+
+async def _linger(running: "RunningExporter", stop: "Stop", settings: "Settings") -> None:
+    from exporter.core.notice import NoticeName
+    from exporter.daemon.linger import linger, open_sessions
+
+    abandoned_seconds = settings.limits.abandoned_after_hours * 3600
+    if settings.linger_seconds and not stop.is_by_person:
+        count = sum(1 for _ in open_sessions(running.daemon, abandoned_seconds))
+        text = "asked to stop; it follows until open sessions have ended"
+        running.say(NoticeName.LINGERING, text, sessions=count, seconds=settings.linger_seconds)
+        await linger(running.daemon, settings.linger_seconds, abandoned_seconds)
 
 
 async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_browser: bool, on_notice: Say) -> int:
     """Show this machine's sessions: start (or find) the embedded Mission Control, deliver the last days, follow."""
+    import asyncio
+
     from exporter.core.names import leaving
     from exporter.daemon.control_socket import page_of_daemon
     from exporter.daemon.serving import open_in_browser
@@ -110,7 +187,6 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
     settings = msgspec.structs.replace(loaded.settings, history_days=max(days, HISTORY_DAYS) if demo else days)
     if demo:
         settings = of_demo(settings)
-    home = Path(settings.copilot_home)
     facts = {"found_not_used": loaded.found_not_used, "leaves": leaving(addresses(settings))}
     state = Path(settings.state_dir)
     page = await page_of_daemon(state)
@@ -119,22 +195,22 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         open_in_browser(page["url"] if open_browser else None)
         return Exit.DONE
     if demo:
-        write_history(home, datetime.now(UTC))
+        write_history(Path(str(settings.copilot_home)), datetime.now(UTC))
     async with _following(settings, on_notice, port=port, local=True) as (running, stop):
-        playing = asyncio.create_task(replay(home, speed=1.0)) if demo else None
+        playing = asyncio.create_task(replay(Path(str(settings.copilot_home)), speed=1.0)) if demo else None
         counts = await running.daemon.catch_up(_READY_SECONDS, stop, lambda report: on_notice({"progress": report}))
         on_notice({"ready": {**facts, **counts, "url": running.address(), "days": days, "demo": demo}})
         open_in_browser(running.address() if open_browser else None)
         await stop.wait()
         if playing is not None:
             playing.cancel()
-            release(home)
+            release(Path(str(settings.copilot_home)))
         return Exit.DONE
 
 
 async def serve(
     settings: "Settings",
-    store: Path,
+    store: str,
     *,
     host: str,
     port: int,
@@ -143,7 +219,7 @@ async def serve(
     public_url: str | None,
     on_notice: Callable[[str], None],
 ) -> int:
-    """Run the receiver and its page alone, with this file as its store, until a signal."""
+    """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.missioncontrol.http.public import PublicUrl
     from exporter.missioncontrol.opening import serve_alone
@@ -175,6 +251,8 @@ async def serve(
 
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
     """Answer a request: by the daemon if one runs, else in this process. Raises `ExporterError`."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
 
     state = Path(settings.state_dir)
@@ -197,11 +275,14 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
-    from exporter.state.lock import owned
+    from exporter.state.lock import owned, prepare_state_dir
     from exporter.wiring.assembly import helpers_for
 
-    with owned(Path(settings.state_dir)):
-        redaction = make_redaction(settings)
+    prepare_state_dir(Path(settings.state_dir))
+    redaction = make_redaction(settings)
+    if request.get("do") == "backfill" and not settings.otel:  # a backfill of telemetry has helpers of its own
+        redaction = redaction.helped()
+    with closing(redaction), owned(Path(settings.state_dir)):
         helpers = helpers_for(settings, request, redaction)
         running = build(settings, lambda _: None, redaction=redaction)
         try:
@@ -214,13 +295,20 @@ async def _answer_here(settings: "Settings", request: dict[str, Any], on_progres
 
 
 def _status_asleep(settings: "Settings") -> dict[str, Any]:
+    from exporter.core.names import otlp_name
     from exporter.daemon.offline_status import status_asleep
     from exporter.wiring.sinks.registry import addresses
+    from exporter.wiring.sources import homes_in
 
-    root = Path(settings.copilot_home) / "session-state"
+    roots = homes_in(settings).roots()
     changed_after = time.time() - settings.history_days * 86_400
+    history = {
+        otlp_name(name, signal): one.history_days * 86_400.0
+        for name, one in settings.otel.items()
+        for signal in one.signals
+    }
     status = status_asleep(
-        root, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait
+        roots, Path(settings.state_dir), addresses(settings), changed_after=changed_after, waits=_wait, history=history
     )
     return dict(msgspec.to_builtins(status))
 
@@ -235,6 +323,8 @@ def _wait(sums: bytes) -> bool:
 
 async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict[str, Any]:
     """Check everything there is to check; see `exporter/doctor`. Starts nothing and changes nothing."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
     from exporter.doctor.doctor import doctor as examine
     from exporter.wiring.doctor_facts import facts_of
@@ -250,6 +340,8 @@ async def doctor(loaded: "Loaded", *, schema: bool, bundle: Path | None) -> dict
 
 async def daemon_pid(settings: "Settings") -> int:
     """Return the process that follows for this state directory, 0 when none answers."""
+    import asyncio
+
     from exporter.daemon.control_socket import ask_daemon
 
     with suppress(OSError, TimeoutError):
@@ -257,6 +349,38 @@ async def daemon_pid(settings: "Settings") -> int:
             answer = await ask_daemon(Path(settings.state_dir), {"do": "status"}, lambda _: None)
             return int(answer["daemon"]["pid"]) if answer is not None else 0
     return 0
+
+
+def backup(settings: "Settings", target: Path, store: str | None) -> dict[str, Any]:
+    """Copy the state directory, or the store of a receiver, to a new directory; a running program need not stop."""
+    from exporter.missioncontrol.store.opening import file_of
+    from exporter.state.backup import back_up, back_up_store
+    from exporter.version import VERSION
+
+    if store is not None:
+        manifest = back_up_store(file_of(store), target, VERSION)
+    else:
+        manifest = back_up(Path(settings.state_dir), target, VERSION)
+    return {"backup": str(target), **manifest}
+
+
+def restore(settings: "Settings", source: Path, store: str | None) -> dict[str, Any]:
+    """Put a backup in the place of the state directory, or of the store of a receiver, which is moved aside."""
+    from exporter.core.names import MARKS, QUARANTINE, RECEIVER
+    from exporter.missioncontrol.store.opening import SQLITE_SCHEMA, file_of
+    from exporter.state import marks, quarantine
+    from exporter.state.backup import put_back, put_back_store, read_manifest
+    from exporter.state.lock import owned
+
+    newest = {MARKS: marks.SCHEMA.version, QUARANTINE: quarantine.SCHEMA.version, RECEIVER: SQLITE_SCHEMA}
+    manifest, state = read_manifest(source, newest), Path(settings.state_dir)
+    if store is not None:
+        path = file_of(store)
+        aside = put_back_store(source, path)
+        return {**manifest, "restored": str(path), "aside": str(aside) if aside else None}
+    with owned(state):
+        aside = put_back(source, manifest, state)
+    return {**manifest, "restored": str(state), "aside": str(aside) if aside else None}
 
 
 def mask(settings: "Settings", source: IO[bytes], *, name: str, format: "Format | None") -> "Iterator[Outcome]":
@@ -274,8 +398,9 @@ def preview(settings: "Settings", session_id: str) -> "AsyncIterator[PreviewFind
     from exporter.sources.journals import session_file
     from exporter.wiring.redact_commands import preview as preview_of
     from exporter.wiring.redactor import make_redactor_for_reading
+    from exporter.wiring.sources import homes_in
 
-    file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
+    file = session_file(homes_in(settings).roots(), Path(settings.state_dir), session_id)
     budget_ms, line_bytes_max = settings.redaction.budget_ms, settings.limits.max_line_bytes
     redactor = make_redactor_for_reading(settings)
     return preview_of(redactor, file, budget_ms=budget_ms, line_bytes_max=line_bytes_max)
@@ -302,6 +427,7 @@ def tail(settings: "Settings", session_id: str, *, follow: bool) -> AsyncIterato
     """Yield a session's events, redacted; with `follow` go on until cancelled."""
     from exporter.daemon.tail import tail as tail_of
     from exporter.sources.journals import session_file
+    from exporter.wiring.sources import homes_in
 
-    file = session_file(Path(settings.copilot_home), Path(settings.state_dir), session_id)
+    file = session_file(homes_in(settings).roots(), Path(settings.state_dir), session_id)
     return tail_of(file, make_redaction(settings), follow=follow, line_bytes_max=settings.limits.max_line_bytes)

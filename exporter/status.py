@@ -57,7 +57,9 @@ class SinkStatus(Struct, frozen=True):
     `deleted` counts the sessions that were deleted there, `foreign` those that belong to another token there, of which
     nothing is sent any more. `unconfirmed` counts the sessions that it accepted and has not confirmed since to hold;
     `confirmed_at` is when it confirmed the one that it confirmed longest ago, null where it confirmed none. `copies`
-    counts other exporters that it knows with the id of this one.
+    counts other exporters that it knows with the id of this one. `remark` is what it said last of what it accepted.
+    `earlier` counts the sessions of which it was not sent what was before `since`, because it was met then; `backfill`
+    sends it.
     """
 
     name: str
@@ -76,6 +78,9 @@ class SinkStatus(Struct, frozen=True):
     unconfirmed: int = 0
     confirmed_at: str | None = None
     copies: int = 0
+    remark: str = ""
+    since: str | None = None
+    earlier: int = 0
 
 
 class DaemonStatus(Struct, frozen=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from otel.encode.records import writer
+from otel.encode.records import of_version, writer
 from otel.event import Event, read
 from otel.machines.logs import record
 from otel.machines.metrics.machine import Metering
@@ -101,6 +101,21 @@ class Bridge:
         """Whether any span is open."""
         return self._traces.open
 
+    @property
+    def under_way(self) -> str | None:
+        """The event that opened the latest interaction, while any span is open."""
+        return self._traces.interactions.previous if self._traces.open else None
+
+    def is_since(self, line: bytes, since: float) -> bool:
+        """Tell whether an event happened at a time, in seconds since 1970, or after it."""
+        event = read(line)
+        return event is not None and event.time_ns >= since * 1e9
+
+    def begins_anew(self, line: bytes) -> bool:
+        """Tell whether an event says that another process goes on with the session."""
+        event = read(line)
+        return event is not None and event.type == "session.resume"
+
     def take(self, lines: Sequence[bytes], observed_ns: int, first: int = 0) -> Records:
         """Return the records of events; the first event has number `first`. Lines without an event give none."""
         traced = self._trace(lines, first)
@@ -114,7 +129,7 @@ class Bridge:
                     one
                     for number, _, _, result in traced
                     if result.spans
-                    for one in self._encode_spans(number, result.spans)
+                    for one in self._encode_spans(number, result.spans, result.spans_version)
                 ]
             elif signal == "metrics":
                 records[signal] = [
@@ -156,11 +171,16 @@ class Bridge:
     # An internal error in one of these steps loses only the result of that step for that event.
 
     def _trace_event(self, event: Event) -> TraceResult:
+        interactions = self._traces.interactions
+        before = interactions.version
         try:
-            return self._traces.take(event)
+            result = self._traces.take(event)
         except Exception:
             self._tally.defect()
-            return TraceResult([], None)
+            result = TraceResult([], None)
+        result.version = interactions.version
+        result.spans_version = before or interactions.version
+        return result
 
     def _measure(self, event: Event, result: TraceResult) -> list[Measurement]:
         try:
@@ -169,22 +189,24 @@ class Bridge:
             self._tally.defect()
             return []
 
-    def _encode_spans(self, number: int, spans: Sequence[Span]) -> list[Record]:
-        """Return the records of the spans that an event ended."""
+    def _encode_spans(self, number: int, spans: Sequence[Span], version: str | None) -> list[Record]:
+        """Return the records of the spans that an event ended, which this version of the CLI began."""
         records = []
         for span in spans:
             try:
-                records.append((number, span.context.span_id.hex(), self._writer.span(span)))
+                records.append((number, span.context.span_id.hex(), of_version(self._writer.span(span), version)))
             except Exception:
                 self._tally.defect()
         return records
 
     def _encode_log(self, event: Event, result: TraceResult, line: bytes, observed_ns: int) -> bytes:
         try:
-            return self._writer.log(record(event, result, line, self._session), observed_ns)
+            written = self._writer.log(record(event, result, line, self._session), observed_ns)
         except Exception:
             self._tally.defect()
-            return self._writer.log(record(event, result, line, self._session, minimal=True), observed_ns)
+            minimal = record(event, result, line, self._session, minimal=True)
+            written = self._writer.log(minimal, observed_ns)
+        return of_version(written, result.version)
 
     def process_died(self, observed_ns: int, error: str = PROCESS_CRASH) -> Records:
         """Return the records of the spans that are open and that nothing else will end, with this error type."""
@@ -200,7 +222,7 @@ class Bridge:
             self._tally.defect()
             measured = []
         records: Records = {
-            "traces": self._encode_spans(0, spans),
+            "traces": self._encode_spans(0, spans, self._traces.interactions.version),
             "metrics": [(0, f"{spans[0].opened_by}/ended", measured)] if measured else [],
             "logs": [],
         }

@@ -118,6 +118,15 @@ DEFECTS: Final = _row("counter", "defects", "{error}", "errors of the exporter t
 # In the order of the fields of `SinkFigures`.
 _SINK_ROWS: Final = (LAG_EVENTS, LAG_BYTES, LAG_TIME, QUEUE, RETRIES, REPEATED, REJECTED)
 TABLE: Final = (*_SINK_ROWS, QUARANTINED, REDACTIONS, UNKNOWN_EVENTS, ORPHANS, DEFECTS)
+PROBLEMS: Final = _row("gauge", "problems", "{problem}", "reasons why it is not ready")
+WAITING: Final = _row("gauge", "sink.waiting", "{sink}", "1 while the sink fails and is tried again", SINK)
+REFUSED: Final = _row("gauge", "sink.refused", "{sink}", "1 while the sink refuses the token", SINK)
+ACCEPTED: Final = _row("counter", "sink.accepted", "{event}", "events accepted", SINK)
+LAST_SUCCESS: Final = _row("gauge", "sink.last_success.time", "s", "when the sink accepted something last", SINK)
+SESSIONS: Final = _row("gauge", "sessions", "{session}", "sessions that are followed")
+STARTED: Final = _row("gauge", "start.time", "s", "when the exporter started")
+SCRAPED: Final = (PROBLEMS, WAITING, REFUSED, ACCEPTED, LAST_SUCCESS, SESSIONS, STARTED)
+"""What `/metrics` tells besides `TABLE`."""
 LABELS_MAX: Final = 100
 """The number of distinct sinks, rules and types; the rest is summed as `other`."""
 LABEL_CHARACTERS_MAX: Final = 100

@@ -76,6 +76,8 @@ class Span(Struct, gc=False):
 class LogRecord(Struct, gc=False):
     """One durable event as a log record; `body` is its redacted line and is sent at content level `redacted` only.
 
+    Below that level the body is a sentence about the event, which is an attribute at `redacted`.
+
     `details` are the attributes from its data; those of every record (event, session, agent) have fields.
     """
 

@@ -18,9 +18,10 @@ from redaction.allowlist import Allowed, audited_digests
 from redaction.commands.answers import AnswerString, answer_strings
 from redaction.errors import InvalidJsonError, OutOfTimeError, TooManyHitsError
 from redaction.known import KnownValues
+from redaction.prefilter.cache import fill_apart
 from redaction.prefilter.gate import EngineName, best_engine
 from redaction.rules.rule import Certainty, Rule
-from redaction.rules.rule_set import OPAQUE_RULE, all_rules
+from redaction.rules.rule_set import OPAQUE_RULE, RuleSet, all_rules
 from redaction.search import Deadline, SecretSearch, is_marker
 from redaction.spans import Part, masked, parts_of
 from redaction.stream import DeltaStream
@@ -135,23 +136,30 @@ class Engine:
         engine: EngineName | None = None,
     ) -> None:
         self.engine = engine or best_engine()
-        every = all_rules(rule_files, plugins, drop_opaque=opaque == "drop", cache_dir=cache_dir)
-        self.version, self._commands = every.version, every.commands
         allowed = [*allowed]
         if baselines:
             allowed.append(Allowed(digests=audited_digests(baselines)))
         if weak_passwords == "leave":
             allowed.append(Allowed(weak=True))
-        self._search = SecretSearch(
-            every.rules,
-            KnownValues(known_values, self.engine),
-            allowed,
-            key,
-            stars=marker == "stars",
-            cache_dir=cache_dir,
-            engine=self.engine,
-            without_gates=every.commands.rules,
-        )
+
+        def made() -> tuple[RuleSet, SecretSearch]:
+            every = all_rules(rule_files, plugins, drop_opaque=opaque == "drop", cache_dir=cache_dir)
+            search = SecretSearch(
+                every.rules,
+                KnownValues(known_values, self.engine),
+                allowed,
+                key,
+                stars=marker == "stars",
+                cache_dir=cache_dir,
+                engine=self.engine,
+                without_gates=every.commands.rules,
+            )
+            return every, search
+
+        if cache_dir is not None and self.engine == "hyperscan":
+            fill_apart(cache_dir, made)
+        every, self._search = made()
+        self.version, self._commands = every.version, every.commands
 
     def with_known_values(self, known_values: Iterable[bytes | str]) -> "Engine":
         """The same engine with other known values, for any one thread; no rule is compiled again."""

@@ -1,12 +1,14 @@
 """Tests that are a table of hundreds of rows: one test for all of them, which names every row that fails."""
 
 import os
+import re
 from collections.abc import Callable, Collection
 from itertools import product
 from typing import Any, Final
 
 import pytest
 
+_CHOICE: Final = re.compile("«([^»]*)»")
 _FAILURES: Final = (Exception, pytest.fail.Exception)
 ONLY: Final = "TESTS_ROW"
 """The variable that names rows, with commas between them; of a table that has some of them only these are run."""
@@ -40,3 +42,15 @@ def each(*columns: Collection[Any]) -> Callable[[Callable[..., None]], Callable[
         return test
 
     return decorate
+
+
+def with_each_choice(line: str) -> list[str]:
+    """A line in which `«a¦b»` says a choice: with the first of its choices, then with one other at a time.
+
+    `\\n` and `\\t` in it are meant as such.
+    """
+    parts = [part.split("¦") for part in _CHOICE.split(line.replace("\\n", "\n").replace("\\t", "\t"))]
+    parts[::2] = [["¦".join(part)] for part in parts[::2]]
+    first = [part[0] for part in parts]
+    others = [[*first[:at], one, *first[at + 1 :]] for at, part in enumerate(parts) for one in part[1:]]
+    return ["".join(one) for one in (first, *others)]

@@ -39,7 +39,9 @@ _OF_OTLP = {
 
 def from_text(field: Field, text: str) -> object:
     """The value that the text has for this field; an invalid text itself, which the check refuses."""
-    return text if field.kind == "text" else _READERS[field.kind](text.strip())
+    if field.kind == "text":
+        return _json(text) if field.many and text.startswith("[") else text
+    return _READERS[field.kind](text.strip())
 
 
 def pairs(text: str) -> object:

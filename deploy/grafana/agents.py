@@ -4,6 +4,7 @@ from deploy.grafana import board, panels
 from deploy.grafana.fleet import CHOSEN, repositories
 from deploy.grafana.promql import STEP, growth, label_name, quantile, recorded, share, top
 from deploy.grafana.queries import named, selected, spans
+from deploy.grafana.session import SESSION
 from otel import instruments, names
 
 _AGENT = f"{{{{{label_name(names.AGENT_NAME)}}}}}"
@@ -20,13 +21,15 @@ def agents() -> board.Board:
         board.service(),
         repositories(),
         board.text("trace", "Trace", "The trace id of an interaction, for the graph"),
+        since="now-7d",
     )
     made.heading("Sub-agents")
     made.add(8, 8, *_rankings())
     made.add(12, 8, *_over_time())
     made.add(24, 9, _table())
     made.heading("One by one")
-    made.add(12, 12, _found(), _graph())
+    made.add(24, 9, _found())
+    made.add(24, 12, _graph())
     made.heading("Skills")
     made.add(12, 8, *_skills())
     return made
@@ -70,16 +73,16 @@ def _table() -> panels.Panel:
     finished = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where=CHOSEN)
     failed = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where={**CHOSEN, names.LABEL_SUCCESS: "false"})
     columns = [
-        (label_name(names.AGENT_NAME), "Agent", panels.NONE),
-        ("Value #A", "Runs", panels.COUNT),
-        ("Value #B", "Model calls, p90", panels.COUNT),
-        ("Value #C", "Tool calls, p90", panels.COUNT),
-        ("Value #D", "Duration, p95", panels.SECONDS),
-        ("Value #E", "Sub-agents that failed", panels.SHARE),
+        panels.Column(label_name(names.AGENT_NAME), "Agent", empty="main agent"),
+        panels.Column("Value #A", "Runs", panels.COUNT),
+        panels.Column("Value #B", "Model calls, p90", panels.COUNT),
+        panels.Column("Value #C", "Tool calls, p90", panels.COUNT),
+        panels.Column("Value #D", "Duration, p95", panels.SECONDS),
+        panels.Column("Value #E", "Failed", panels.SHARE, empty="-"),
     ]
     asked = (ended, calls, tool_calls, longest, share(failed, finished))
     return panels.rows(
-        "Agent by agent", "What does one run of an agent take? Without a name: the session's own agent.", panels.COUNT,
+        "Agent by agent", "What does one run of an agent take? Failures are those of sub-agents.", panels.COUNT,
         *(panels.metrics(query, instant=True) for query in asked), columns=columns,
     )  # fmt: skip
 
@@ -89,8 +92,12 @@ def _found() -> panels.Panel:
     query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent >= 0')} | select({shown})"
     return panels.found(
         "Sub-agents",
-        "Which sub-agents ran, how long, with how many tokens? Each line leads to its trace.",
+        "Which agents ran, how long, with how many tokens? Each line leads to its trace.",
         panels.traces(query, each_span=True),
+        panels.shown(names.AGENT_NAME, "Agent", width=None),
+        panels.shown(names.SUBAGENT_TOKENS, "Tokens", panels.COUNT),
+        panels.shown(names.SUBAGENT_TOOL_CALLS, "Tool calls", panels.COUNT),
+        SESSION,
     )
 
 

@@ -35,7 +35,7 @@ def session_rules() -> tuple[Rule, ...]:
         Rule(
             "CopilotToolsFail", f"{share(failed, calls)} > 0.5 and {calls} >= 10", "10m", "warning",
             "More than half of the tool calls of the last hour failed",
-            "See the dashboard Tools & permissions: sorts of failure, and commands that ended badly.",
+            "See the dashboard Tools & permissions: failure types, and commands that failed.",
         ),
         Rule(
             "CopilotSessionsCrash", f"{growth(instruments.ORPHANS, over=_HOUR)} > 0", "0m", "warning",
@@ -44,7 +44,7 @@ def session_rules() -> tuple[Rule, ...]:
         ),
         Rule(
             "CopilotErrors", f"{growth(instruments.ERRORS, by=[names.ERROR_TYPE], over=_HOUR)} >= 5", "0m", "warning",
-            "Sessions reported five errors of one sort, or more, within an hour",
+            "Sessions reported five errors of one type, or more, within an hour",
             "The error type says whether it is the network, the quota or the sign-in.",
         ),
         Rule(
@@ -68,6 +68,21 @@ def health_rules() -> tuple[Rule, ...]:
             "Nothing is lost while the session files exist. `exporter status` says what the endpoint answered last.",
         ),
         Rule(
+            "ExporterRefused", f"{highest(health.REFUSED, by=[health.SINK])} > 0", "1m", "critical",
+            "A sink refuses the token",
+            "Nothing is sent there until the token file holds another one; no restart is needed.",
+        ),
+        Rule(
+            "ExporterUnreachable", f"{highest(health.WAITING, by=[health.SINK])} > 0", "30m", "warning",
+            "A sink takes no events for half an hour",
+            "Nothing is lost while the session files exist. `exporter doctor` says what refuses on the way.",
+        ),
+        Rule(
+            "ExporterNotReady", f"{highest(health.PROBLEMS)} > 0", "5m", "critical",
+            "The exporter does not follow, or cannot remember what it delivered",
+            "`/readyz` has the reasons; a full disk is the most frequent one.",
+        ),
+        Rule(
             "ExporterRejected", f"{rejected} > 0", "0m", "critical",
             "An endpoint did not take records",
             "They are in quarantine: `exporter quarantine list` has the reasons, `exporter quarantine replay` tries "
@@ -89,8 +104,8 @@ def health_rules() -> tuple[Rule, ...]:
             "They are delivered as they are; a newer exporter may make more of them.",
         ),
         Rule(
-            "ExporterSilent", silent(health.QUARANTINED, _HOUR), "10m", "info",
-            "An exporter that sent its figures within the last hour does not any more",
+            "ExporterSilent", silent(health.QUARANTINED, "1d"), "10m", "warning",
+            "An exporter that sent its figures within the last day does not any more",
             "Is the machine off, or did the exporter end? `exporter doctor` says more.",
         ),
     )  # fmt: skip

@@ -9,11 +9,14 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard
 
-from deploy.grafana.panels import METRICS, Panel
+from deploy.grafana.panels import METRICS, TRACES, Panel
+from otel.names import CONVERSATION_ID
 
 TAG: Final = "session-exporter"
 WIDTH: Final = 24
 _HEADING_HEIGHT: Final = 1
+MISSION_CONTROL: Final = "http://127.0.0.1:8411"
+"""Where the embedded Mission Control is, unless it is told otherwise."""
 
 Variable = Builder[dashboard.VariableModel]
 
@@ -26,7 +29,7 @@ class Board:
         self._built = builders.Dashboard(f"Copilot sessions: {title}").uid(f"{TAG}-{uid}").description(description)
         self._built.tags([TAG]).timezone("browser").time(since, "now").refresh("1m").editable()
         self._built.tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
-        self._built.variables([*_sources(), *variables]).link(_others())
+        self._built.variables([*_sources(), *variables, mission_control()]).link(_others())
         self._panels: list[dashboard.Panel | dashboard.RowPanel] = []
         self._x = self._y = self._height = 0
 
@@ -76,6 +79,22 @@ def text(name: str, label: str, description: str, default: str = "") -> Variable
     """A variable that is typed in."""
     variable = builders.TextBoxVariable(name).label(label).description(description).default_value(default)
     return variable.current(dashboard.VariableOption(selected=True, text=default, value=default))
+
+
+def session_choice() -> Variable:
+    """The session that a dashboard shows: one of those that Tempo holds in the range, or one that is typed in."""
+    query: dict[str, object] = {"type": 1, "label": CONVERSATION_ID.latest, "refId": "session"}
+    variable = builders.QueryVariable("session").label("Session").query(query).datasource(TRACES)
+    variable.description("The session's id. The table of sessions says which is which.")
+    return variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).allow_custom_value(True)
+
+
+def mission_control(address: str = MISSION_CONTROL) -> Variable:
+    """Where the pages of sessions are, for links."""
+    variable = builders.TextBoxVariable("mission_control").label("Mission Control").default_value(address)
+    variable.description("The address of Mission Control, for links to the pages of sessions")
+    variable.hide(dashboard.VariableHide.HIDE_VARIABLE)
+    return variable.current(dashboard.VariableOption(selected=True, text=address, value=address))
 
 
 def service() -> Variable:

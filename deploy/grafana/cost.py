@@ -2,8 +2,9 @@
 
 from deploy.grafana import board, panels
 from deploy.grafana.fleet import CHOSEN, repositories
-from deploy.grafana.promql import STEP, growth, label_name, quantile, share, stored_name
+from deploy.grafana.promql import STEP, growth, label_name, or_none, quantile, share, stored_name
 from deploy.grafana.queries import named, selected, span, spans
+from deploy.grafana.session import SESSION
 from otel import instruments, names
 
 _CHOSEN = {**CHOSEN, names.REQUEST_MODEL: "$model"}
@@ -17,7 +18,7 @@ def cost() -> board.Board:
     made = board.Board(
         "cost",
         "Cost & tokens",
-        "Premium requests, AI units and tokens by model; how well the cache works; how quickly models answer.",
+        "Premium requests, AI credits and tokens by model; how well the cache works; how quickly models answer.",
         board.service(),
         repositories(),
         board.choice("model", "Model", "Which models to count (not sent at content level none)", query),
@@ -41,11 +42,12 @@ def _figures() -> list[panels.Panel]:
     written = growth(instruments.OUTPUT_TOKENS, where=_CHOSEN)
     asked = [
         ("Premium requests", "How many premium requests were charged?", panels.COUNT,
-         growth(instruments.PREMIUM_REQUESTS, where=_CHOSEN)),
-        ("AI units", "How many AI units were charged?", panels.COUNT, growth(instruments.AIU, where=_CHOSEN)),
+         or_none(growth(instruments.PREMIUM_REQUESTS, where=_CHOSEN), read)),
+        ("AI credits", "How many AI credits were charged?", panels.COUNT,
+         or_none(growth(instruments.AIU, where=_CHOSEN), read)),
         ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
          share(growth(instruments.CACHE_READ_TOKENS, where=_CHOSEN), read)),
-        ("Tokens for each interaction", "How many tokens does a message take, read and written?", panels.COUNT,
+        ("Tokens per interaction", "How many tokens does a message take, read and written?", panels.COUNT,
          f"({read} + {written}) / ({growth(instruments.INTERACTIONS, where=CHOSEN)} > 0)"),
     ]  # fmt: skip
     return [
@@ -84,12 +86,19 @@ def _tokens() -> list[panels.Panel]:
          quantile(level, instruments.CALL_INPUT_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP))
         for level in (0.5, 0.9)
     ]  # fmt: skip
+    filled = [
+        (f"p{level * 100:.0f} {_MODEL}",
+         quantile(level, instruments.CONTEXT_UTILIZATION, by=_BY_MODEL, where=_CHOSEN, over=STEP))
+        for level in (0.5, 0.95)
+    ]  # fmt: skip
     return [
         panels.lines("Tokens by type", "What are tokens used for? Those read include those from the cache.",
                      panels.COUNT,
                      *(panels.metrics(growth(each, where=_CHOSEN, over=STEP), legend) for each, legend in kinds)),
         panels.lines("Cache hit by model", "Which share of the tokens read came from the provider's cache?",
                      panels.SHARE, panels.metrics(share(cached, read), _MODEL)),
+        panels.lines("Context window used", "How full is the context window: half of the calls, and 95 of 100?",
+                     panels.SHARE, *(panels.metrics(query, legend) for legend, query in filled)),
         panels.lines("Size of a call", "How many tokens does one call read: half of them, and 9 of 10?", panels.COUNT,
                      *(panels.metrics(query, legend) for legend, query in sizes)),
         panels.stack("Tokens freed", "How much did compactions and truncations take out of conversations?",
@@ -102,15 +111,16 @@ def _table() -> panels.Panel:
     asked = [
         (instruments.PREMIUM_REQUESTS, "Premium requests"),
         (instruments.COST, "Cost"),
-        (instruments.AIU, "AI units"),
+        (instruments.AIU, "AI credits"),
         (instruments.INPUT_TOKENS, "Tokens read"),
         (instruments.CACHE_READ_TOKENS, "From the cache"),
         (instruments.OUTPUT_TOKENS, "Tokens written"),
     ]
     queries = [panels.metrics(growth(instrument, by=_BY_MODEL, where=_CHOSEN), instant=True) for instrument, _ in asked]
-    columns = [(label_name(names.REQUEST_MODEL), "Model", panels.NONE)]
+    columns = [panels.Column(label_name(names.REQUEST_MODEL), "Model")]
     columns += [
-        (f"Value #{letter}", heading, panels.COUNT) for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
+        panels.Column(f"Value #{letter}", heading, panels.COUNT)
+        for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
     ]
     return panels.rows("Model by model", "What was each model used for?", panels.COUNT, *queries, columns=columns)
 
@@ -118,7 +128,7 @@ def _table() -> panels.Panel:
 def _latency() -> list[panels.Panel]:
     asked = [
         ("Duration of calls", "How long does a call take: half of them, and 95 of 100?", instruments.CALL_DURATION),
-        ("Time to the first piece", "How long until a streamed answer begins?", instruments.TIME_TO_FIRST_CHUNK),
+        ("Time to first chunk", "How long until a streamed answer begins?", instruments.TIME_TO_FIRST_CHUNK),
     ]
     return [
         panels.lines(title, answers, panels.SECONDS,
@@ -135,4 +145,9 @@ def _dear() -> panels.Panel:
         "Costly interactions",
         "Which interactions were charged more than one request? Each line leads to its trace.",
         panels.traces(query, each_span=True),
+        panels.shown(names.COST, "Cost", panels.COUNT),
+        panels.shown(names.NANO_AIU, "Nano AI credits", panels.COUNT, 130),
+        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),
+        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.COUNT),
+        SESSION,
     )

@@ -1,8 +1,9 @@
 """Fleet: how much is done here, by which models and in which repositories, and how well it goes."""
 
 from deploy.grafana import board, panels
-from deploy.grafana.promql import STEP, Where, growth, label_name, quantile, share, stored_name
-from deploy.grafana.queries import field, named, records, selected, spans
+from deploy.grafana.promql import STEP, Where, change, growth, label_name, or_none, quantile, share, stored_name
+from deploy.grafana.queries import field, records
+from deploy.grafana.session import sessions_found
 from otel import instruments, names
 
 CHOSEN: Where = {names.GIT_REPOSITORY: "$repository"}
@@ -26,15 +27,19 @@ def fleet() -> board.Board:
         "How many sessions, what they use, and how well they go; by model and repository.",
         board.service(),
         repositories(),
+        since="now-7d",
     )
     made.heading("At a glance")
-    made.add(3, 4, *_figures())
+    made.add(6, 3, *_figures())
+    made.heading("Compared with the same time a week ago")
+    made.add(6, 3, *_changes())
     made.heading("Work")
     made.add(12, 8, *_work())
     made.heading("Model")
     made.add(12, 8, *_model())
     made.heading("Where")
-    made.add(12, 9, _table(), _recent())
+    made.add(24, 8, _table())
+    made.add(24, 10, _recent())
     return made
 
 
@@ -45,11 +50,11 @@ def _figures() -> list[panels.Panel]:
     interactions = growth(instruments.INTERACTIONS, where=CHOSEN)
     cached = growth(instruments.CACHE_READ_TOKENS, where=CHOSEN)
     facts: list[tuple[str, str, str, str, float | None]] = [
-        ("Sessions", "How many sessions began or were resumed?", panels.COUNT,
-         growth(instruments.SESSIONS, where=CHOSEN), None),
+        ("Sessions begun", "How many sessions began?", panels.COUNT,
+         growth(instruments.SESSIONS, where={**CHOSEN, names.SESSION_BEGAN: "new"}), None),
         ("Interactions", "How many messages did people send?", panels.COUNT, interactions, None),
         ("Premium requests", "How many premium requests were charged?", panels.COUNT,
-         growth(instruments.PREMIUM_REQUESTS, where=CHOSEN), None),
+         or_none(growth(instruments.PREMIUM_REQUESTS, where=CHOSEN), interactions), None),
         ("Tokens", "How many tokens were read and written?", panels.COUNT, f"{tokens[0]} + {tokens[1]}", None),
         ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
          share(cached, tokens[0]), None),
@@ -63,9 +68,23 @@ def _figures() -> list[panels.Panel]:
     ]
     active = f"count(sum by ({field(names.CONVERSATION_ID)}) (count_over_time({records()} [$__range])))"
     seen = panels.counted_records(active)
-    asks = "How many sessions did anything at all?"
-    built.append(panels.figure("Active sessions", asks, panels.COUNT, seen, source=panels.LOGS))
+    asks = "In how many sessions, new or resumed or old, did anything happen?"
+    built.insert(0, panels.figure("Sessions with activity", asks, panels.COUNT, seen, source=panels.LOGS))
     return built
+
+
+def _changes() -> list[panels.Panel]:
+    asked = [
+        ("Interactions, change", "How many more messages did people send than a week ago?", instruments.INTERACTIONS),
+        ("Premium requests, change", "How many more were charged than a week ago?", instruments.PREMIUM_REQUESTS),
+        ("Tokens read, change", "How many more tokens were read than a week ago?", instruments.INPUT_TOKENS),
+        ("Tool calls, change", "How many more tools were called than a week ago?", instruments.TOOL_CALLS),
+    ]
+    return [
+        panels.figure(title, answers, panels.SHARE,
+                      panels.metrics(change(instrument, where=CHOSEN, since="7d"), instant=True))
+        for title, answers, instrument in asked
+    ]  # fmt: skip
 
 
 def _work() -> list[panels.Panel]:
@@ -114,7 +133,7 @@ def _model() -> list[panels.Panel]:
 
 def _table() -> panels.Panel:
     asked = [
-        (instruments.SESSIONS, "Sessions"),
+        (instruments.SESSIONS, "Starts and resumes"),
         (instruments.INTERACTIONS, "Interactions"),
         (instruments.PREMIUM_REQUESTS, "Premium requests"),
         (instruments.INPUT_TOKENS, "Tokens read"),
@@ -125,18 +144,15 @@ def _table() -> panels.Panel:
         panels.metrics(growth(instrument, by=[names.GIT_REPOSITORY], where=CHOSEN), instant=True)
         for instrument, _ in asked
     ]
-    columns = [(label_name(names.GIT_REPOSITORY), "Repository", panels.NONE)]
+    columns = [panels.Column(label_name(names.GIT_REPOSITORY), "Repository", empty="none")]
     columns += [
-        (f"Value #{letter}", heading, panels.COUNT) for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
+        panels.Column(f"Value #{letter}", heading, panels.COUNT)
+        for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
     ]
     return panels.rows("Repositories", "Which repositories use how much?", panels.COUNT, *queries, columns=columns)
 
 
 def _recent() -> panels.Panel:
-    shown = selected(names.CONVERSATION_ID, names.REQUEST_MODEL, names.TURN_COUNT, names.COST)
-    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0')} | select({shown})"
-    return panels.found(
-        "Latest interactions",
-        "What was done last? Each line leads to its trace, and its conversation id to the session.",
-        panels.traces(query, each_span=True),
+    return sessions_found(
+        "Latest interactions", "What was done last, where, and at what cost? Each line leads to its trace and session."
     )

@@ -1,7 +1,7 @@
 """Pipeline health: does everything that happens arrive, how far behind is it, and what is held back or masked?"""
 
 from deploy.grafana import board, panels
-from deploy.grafana.promql import STEP, growth, highest, increase, label_name, summed, top
+from deploy.grafana.promql import STEP, growth, highest, increase, label_name, reporting, silent, summed, top
 from otel import health as figures
 
 _SINK = f"{{{{{label_name(figures.SINK)}}}}}"
@@ -19,7 +19,7 @@ def health() -> board.Board:
         "The exporter itself: lag, queue, retries, what was rejected, repeated, held back or masked.",
     )
     made.heading("At a glance")
-    made.add(3, 4, *_now(), *_counted())
+    made.add(6, 3, *_exporters(), *_now(), *_counted())
     made.heading("On the way")
     made.add(12, 8, *_behind())
     made.heading("Endpoints")
@@ -27,6 +27,16 @@ def health() -> board.Board:
     made.heading("Content")
     made.add(12, 9, *_content())
     return made
+
+
+def _exporters() -> list[panels.Panel]:
+    return [
+        panels.figure("Exporters that report", "How many exporters send their figures now? None at all is an alarm.",
+                      panels.COUNT, panels.metrics(reporting(figures.QUARANTINED), instant=True), alarm_below=1),
+        panels.figure("Exporters gone silent", "How many sent figures within the last day and do not any more?",
+                      panels.COUNT, panels.metrics(f"count({silent(figures.QUARANTINED, '1d')}) or vector(0)",
+                                                   instant=True), warn=1),
+    ]  # fmt: skip
 
 
 def _now() -> list[panels.Panel]:
@@ -90,7 +100,7 @@ def _content() -> list[panels.Panel]:
     unknown = increase(figures.UNKNOWN_EVENTS, by=[figures.TYPE])
     orphans = growth(figures.ORPHANS, over=STEP)
     return [
-        panels.ranking("Masked by rule", "Which sorts of secrets turn up in sessions?", panels.COUNT,
+        panels.ranking("Masked by rule", "Which kinds of secrets turn up in sessions?", panels.COUNT,
                        panels.metrics(top(20, masked), _RULE, instant=True)),
         panels.stack("Masked over time", "When do secrets turn up?", panels.COUNT, panels.metrics(over_time, _RULE)),
         panels.ranking("Unknown events", "Which types of events does this version not know?", panels.COUNT,

@@ -1,4 +1,4 @@
-"""Writes the dashboards and alert rules to `deploy/grafana`, and copies of all to the package, which hands them out.
+"""Writes the dashboards and alert rules to `deploy/grafana`; the package gets copies of them and of the stack's files.
 
 python -m deploy.grafana.make
 """
@@ -17,6 +17,8 @@ from deploy.grafana.tools import tools
 
 HERE: Final = Path(__file__).parent
 PACKAGE: Final = HERE.parents[1] / "exporter" / "grafana"
+STACK: Final = HERE.parents[1] / "exporter" / "stack"
+_STACK_FILES: Final = ("compose.yaml", "collector/*", "jaeger/*", "loki/*", "prometheus/*", "tempo/*")
 
 BOARDS: Final = (fleet, session, tools, notifications, agents, cost, health)
 
@@ -30,17 +32,24 @@ def documents() -> dict[str, str]:
     return made
 
 
+def stack() -> dict[str, str]:
+    """The files that start backends with the dashboards in them, by their name below `deploy`."""
+    paths = sorted(path for pattern in _STACK_FILES for path in HERE.parent.glob(pattern))
+    return {path.relative_to(HERE.parent).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
 def main() -> None:
     """Write everything; a file that nothing makes any more is removed from the package."""
     made = documents()
-    for directory in (HERE, PACKAGE):
-        for name, content in made.items():
+    for directory, files in ((HERE, made), (PACKAGE, made), (STACK, stack())):
+        for name, content in files.items():
             path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8", newline="\n")
-    for path in PACKAGE.rglob("*"):
-        if path.is_file() and path.relative_to(PACKAGE).as_posix() not in made:
-            path.unlink()
+    for directory, files in ((PACKAGE, made), (STACK, stack())):
+        for path in directory.rglob("*"):
+            if path.is_file() and path.relative_to(directory).as_posix() not in files:
+                path.unlink()
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from deploy.grafana import board, panels
 from deploy.grafana.fleet import CHOSEN, repositories
-from deploy.grafana.promql import STEP, growth, label_name, recorded
-from deploy.grafana.queries import event, is_type, records, span, spans
+from deploy.grafana.promql import STEP, growth, label_name, or_none, recorded
+from deploy.grafana.queries import event, is_type, readable, records, span, spans
+from deploy.grafana.session import SESSION
 from otel import instruments, names
 from otel.names import Attribute
 
@@ -22,28 +23,31 @@ def notifications() -> board.Board:
         "What sessions are told while they work: background agents and shells that ended, instructions, messages.",
         board.service(),
         repositories(),
+        since="now-7d",
     )
     made.heading("How many")
     made.add(6, 4, *_figures())
     made.add(12, 9, *_counts())
     made.heading("Background work")
-    made.add(12, 9, _told(), _failed_agents())
-    made.add(24, 9, _bad_exits())
+    made.add(24, 8, _told())
+    made.add(12, 9, _failed_agents(), _bad_exits())
     made.heading("One by one")
-    made.add(12, 10, _trouble(), _sequence())
+    made.add(24, 8, _trouble())
+    made.add(24, 10, _sequence())
     return made
 
 
 def _figures() -> list[panels.Panel]:
+    messages = growth(instruments.INTERACTIONS, where=CHOSEN)
     asked: list[tuple[str, str, str, float | None]] = [
         ("Notifications", "How many notifications did sessions get?",
-         growth(instruments.NOTIFICATIONS, where=CHOSEN), None),
+         or_none(growth(instruments.NOTIFICATIONS, where=CHOSEN), messages), None),
         ("Background agents that failed", "How many notifications told of a failed agent?",
-         growth(instruments.NOTIFICATIONS, where=_FAILED), 1),
+         or_none(growth(instruments.NOTIFICATIONS, where=_FAILED), messages), 1),
         ("Shells that ended", "How many notifications told of a background shell?",
-         growth(instruments.NOTIFICATIONS, where=_OF_SHELLS), None),
+         or_none(growth(instruments.NOTIFICATIONS, where=_OF_SHELLS), messages), None),
         ("Custom notifications", "How many notifications came from extensions and servers?",
-         growth(instruments.CUSTOM_NOTIFICATIONS, where=CHOSEN), None),
+         or_none(growth(instruments.CUSTOM_NOTIFICATIONS, where=CHOSEN), messages), None),
     ]  # fmt: skip
     return [
         panels.figure(title, answers, panels.COUNT, panels.metrics(query, instant=True), warn=warn)
@@ -78,13 +82,15 @@ def _told() -> panels.Panel:
 
 
 def _failed_agents() -> panels.Panel:
-    shown = _shown(names.NOTIFICATION_AGENT_ID, names.NOTIFICATION_AGENT_TYPE)
+    shown = _shown(names.NOTIFICATION_AGENT_TYPE)
     failed = f'{event(names.NOTIFICATION_STATUS)} = "failed"'
     query = f"{spans(_NOTIFIED, failed)} | select({shown})"
     return panels.found(
         "Failed agents",
         "Which background agents failed, and in which trace was the session told?",
         panels.traces(query, each_span=True),
+        panels.shown(names.NOTIFICATION_AGENT_TYPE, "Agent", width=None),
+        SESSION,
     )
 
 
@@ -92,9 +98,12 @@ def _bad_exits() -> panels.Panel:
     shown = _shown(names.NOTIFICATION_EXIT_CODE, names.NOTIFICATION_SHELL_ID)
     query = f"{spans(_NOTIFIED, f'{event(names.NOTIFICATION_EXIT_CODE)} != 0')} | select({shown})"
     return panels.found(
-        "Background shells that ended badly",
+        "Background shells that failed",
         "Which background shells ended with an exit code other than 0, and in which trace was the session told?",
         panels.traces(query, each_span=True),
+        panels.shown(names.NOTIFICATION_EXIT_CODE, "Exit code", panels.COUNT, 80),
+        panels.shown(names.NOTIFICATION_SHELL_ID, "Shell", width=None),
+        SESSION,
     )
 
 
@@ -102,7 +111,7 @@ def _trouble() -> panels.Panel:
     return panels.listing(
         "Trouble",
         "Which notifications told of a failure? The details of a record lead to its trace.",
-        panels.records(records(is_type("system\\\\.notification"), "severity_number>=13")),
+        panels.records(readable(records(is_type("system\\\\.notification"), "severity_number>=13"))),
     )
 
 
@@ -111,7 +120,7 @@ def _sequence() -> panels.Panel:
     return panels.listing(
         "Sub-agents and notifications in order",
         "When did a sub-agent end, and when was its session told?",
-        panels.records(records(wanted)),
+        panels.records(readable(records(wanted))),
     )
 
 

@@ -1,8 +1,8 @@
 """The kinds of panels that the dashboards are made of: each has a title, what it answers, a unit and its queries."""
 
-import re
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from grafana_foundation_sdk.builders import bargauge, logs, nodegraph, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.builders import common as common_builders
@@ -14,7 +14,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import common, dashboard, prometheus, tempo
 
-from otel.names import CONVERSATION_ID
+from otel.names import CONVERSATION_ID, OPERATION, REQUEST_MODEL, TOOL_NAME, Attribute
 
 Query: TypeAlias = Builder[Dataquery]
 Panel: TypeAlias = Builder[dashboard.Panel]
@@ -27,8 +27,49 @@ COUNT: Final = "short"
 SECONDS: Final = "s"
 SHARE: Final = "percentunit"
 NONE: Final = "none"
+NO_DATA: Final = "no data"
 _ROWS_MAX: Final = 200
+_SPANS_MAX: Final = 100
+"""As many spans of a trace as Tempo gives with its default settings."""
+_POINTS_MAX: Final = 60
+"""As many bars, or points of a line, as the eye can tell apart."""
 _REFERENCES: Final = "ABCDEFGH"
+_TRACE_ID: Final = "traceIdHidden"
+_SESSION_LINKS: Final = [
+    {
+        "title": "Open the session here",
+        "url": "/d/session-exporter-session?var-session=${__value.raw}&${__url_time_range}",
+    },
+    {
+        "title": "Open it in Mission Control",
+        "url": "${mission_control:raw}/sessions/${__value.raw}",
+        "targetBlank": True,
+    },
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its field, its heading, its unit and its width in points; what an empty cell says."""
+
+    field: str
+    heading: str
+    unit: str = NONE
+    width: int | None = None
+    empty: str | None = None
+
+
+START: Final = Column("Start time", "Start", width=165)
+TRACE: Final = Column("Span ID", "Trace", width=150)
+NAME: Final = Column("Name", "Name")
+TOOK: Final = Column("Duration", "Took", "ns", 90)
+
+
+def shown(
+    attribute: Attribute, heading: str, unit: str = NONE, width: int | None = 110, empty: str | None = None
+) -> Column:
+    """A column with an attribute of a span, as Tempo names it."""
+    return Column(attribute.latest, heading, unit, width, empty)
 
 
 def metrics(expression: str, legend: str = "", *, instant: bool = False) -> Query:
@@ -46,7 +87,7 @@ def traces(query: str, *, each_span: bool = False) -> Query:
     """A TraceQL query that lists traces, or each span that it matches."""
     kind = tempo.SearchTableType.SPANS if each_span else tempo.SearchTableType.TRACES
     built = tempo_builders.TempoQuery().query(query).query_type("traceql").table_type(kind).limit(_ROWS_MAX)
-    return built.spss(_ROWS_MAX).datasource(TRACES)
+    return built.spss(_SPANS_MAX).datasource(TRACES)
 
 
 def records(expression: str) -> Query:
@@ -65,68 +106,97 @@ def figure(
     unit: str,
     *queries: Query,
     warn: float | None = None,
+    alarm_below: float | None = None,
     source: dashboard.DataSourceRef = METRICS,
 ) -> Panel:
-    """One number for the whole range; it turns orange from `warn` on."""
+    """One number for the whole range: orange from `warn` on, red below `alarm_below`; without data it says so."""
     panel = stat.Panel().title(title).description(description).unit(unit).datasource(source)
     panel.reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
-    panel.graph_mode(common.BigValueGraphMode.NONE).no_value("0").thresholds(_thresholds(warn))
-    panel.color_mode(common.BigValueColorMode.VALUE)
+    panel.graph_mode(common.BigValueGraphMode.NONE).no_value(NO_DATA).thresholds(_thresholds(warn, alarm_below))
+    panel.color_mode(common.BigValueColorMode.VALUE).mappings([_grey_if_empty()])
+    panel.text(common_builders.VizTextDisplayOptions().value_size(28))
     return panel.targets(_referenced(queries))
 
 
 def lines(title: str, description: str, unit: str, *queries: Query, source: dashboard.DataSourceRef = METRICS) -> Panel:
-    """Figures over time."""
+    """Figures over time, joined where nothing happened in between."""
     panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(source).min(0)
-    panel.legend(_legend()).fill_opacity(8).show_points(common.VisibilityMode.AUTO).line_width(1)
+    panel.legend(_legend()).fill_opacity(8).show_points(common.VisibilityMode.ALWAYS).line_width(1).point_size(4)
+    panel.span_nulls(True).max_data_points(_POINTS_MAX)
     return panel.targets(_referenced(queries))
 
 
 def stack(title: str, description: str, unit: str, *queries: Query, source: dashboard.DataSourceRef = METRICS) -> Panel:
-    """Figures over time as bars upon each other: parts of a whole."""
+    """Figures over time as bars upon each other that touch: parts of a whole. A bar ends where its interval does."""
     panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(source).min(0)
-    panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(70).line_width(0).legend(_legend())
-    panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL))
+    panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(80).line_width(0).legend(_legend())
+    panel.bar_alignment(common.BarAlignment.BEFORE).bar_width_factor(1).max_data_points(_POINTS_MAX)
+    panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL)).decimals(0)
+    panel.show_points(common.VisibilityMode.NEVER)
     return panel.targets(_referenced(queries))
 
 
 def ranking(title: str, description: str, unit: str, *queries: Query) -> Panel:
-    """One bar per series for the whole range, for instant queries."""
+    """One bar with its name per series for the whole range, for instant queries."""
     panel = bargauge.Panel().title(title).description(description).unit(unit).datasource(METRICS).min(0)
     panel.orientation(common.VizOrientation.HORIZONTAL).display_mode(common.BarGaugeDisplayMode.BASIC)
     panel.reduce_options(common_builders.ReduceDataOptions().values(False).calcs(["lastNotNull"]))
-    panel.thresholds(_thresholds(None)).no_value("0")
+    panel.thresholds(_thresholds(None)).display_name("${__series.name}").name_placement(
+        common.BarGaugeNamePlacement.LEFT
+    )
+    panel.text(common_builders.VizTextDisplayOptions().title_size(13).value_size(13)).max_viz_height(24)
+    panel.sizing(common.BarGaugeSizing.MANUAL).min_viz_height(18).no_value(NO_DATA)
     return panel.targets(_referenced(queries))
 
 
-def rows(title: str, description: str, unit: str, *queries: Query, columns: Sequence[tuple[str, str, str]]) -> Panel:
-    """A table that joins instant queries by their labels; a column is its field, its heading and its unit."""
+def rows(title: str, description: str, unit: str, *queries: Query, columns: Sequence[Column]) -> Panel:
+    """A table that joins instant queries by their labels."""
     panel = table.Panel().title(title).description(description).unit(unit).datasource(METRICS)
     panel.with_transformation(dashboard.DataTransformerConfig(id_val="merge", options={}))
-    options = {
-        "excludeByName": {"Time": True},
-        "indexByName": {field: place for place, (field, _, _) in enumerate(columns)},
-        "renameByName": {field: heading for field, heading, _ in columns},
-    }
-    panel.with_transformation(dashboard.DataTransformerConfig(id_val="organize", options=options))
     for query in queries:
         assert isinstance(query, prometheus_builders.Dataquery)
         query.format(prometheus.PromQueryFormat.TABLE)
-    for _, heading, its_unit in columns:
-        panel.override_by_name(heading, [dashboard.DynamicConfigValue(id_val="unit", value=its_unit)])
-    return panel.targets(_referenced(queries))
+    return _arranged(panel, columns, {"Time": True}).targets(_referenced(queries))
 
 
-def found(title: str, description: str, query: Query) -> Panel:
-    """A table of traces or spans; each leads to its trace, and the id of a session to the session."""
+def found(title: str, description: str, query: Query, *columns: Column) -> Panel:
+    """A table of spans: when, which, and the given columns; each leads to its trace, and a session's id to it."""
     panel = table.Panel().title(title).description(description).unit(NONE).datasource(TRACES)
-    link = {
-        "title": "Open the session",
-        "url": "/d/session-exporter-session?var-session=${__value.raw}&${__url_time_range}",
+    kept = [START, *columns, TOOK, TRACE]
+    include = {"names": [*(column.field for column in kept), _TRACE_ID]}
+    panel.with_transformation(
+        dashboard.DataTransformerConfig(id_val="filterFieldsByName", options={"include": include})
+    )
+    numbers = [
+        {"targetField": column.field, "destinationType": "number"}
+        for column in columns
+        if column.unit in (COUNT, SECONDS, SHARE)
+    ]
+    if numbers:
+        options = {"conversions": numbers, "fields": {}}
+        panel.with_transformation(dashboard.DataTransformerConfig(id_val="convertFieldType", options=options))
+    headings = {column.field: column.heading for column in kept}
+    if CONVERSATION_ID.latest in headings:
+        linked = [dashboard.DynamicConfigValue(id_val="links", value=_SESSION_LINKS)]
+        panel.override_by_name(headings[CONVERSATION_ID.latest], linked)
+    return _arranged(panel, kept, {}).targets(_referenced([query]))
+
+
+def _arranged(panel: table.Panel, columns: Sequence[Column], excluded: dict[str, bool]) -> table.Panel:
+    options = {
+        "excludeByName": excluded,
+        "indexByName": {column.field: place for place, column in enumerate(columns)},
+        "renameByName": {column.field: column.heading for column in columns},
     }
-    linked = [dashboard.DynamicConfigValue(id_val="links", value=[link])]
-    panel.override_by_regexp(f"/{re.escape(CONVERSATION_ID.latest)}$/", linked)
-    return panel.targets(_referenced([query]))
+    panel.with_transformation(dashboard.DataTransformerConfig(id_val="organize", options=options))
+    for column in columns:
+        values: list[tuple[str, Any]] = [("unit", column.unit)]
+        if column.width is not None:
+            values.append(("custom.width", column.width))
+        if column.empty is not None:
+            values.append(("noValue", column.empty))
+        panel.override_by_name(column.heading, [dashboard.DynamicConfigValue(id_val=key, value=v) for key, v in values])
+    return panel
 
 
 def trace_graph(title: str, description: str, query: Query) -> Panel:
@@ -135,18 +205,71 @@ def trace_graph(title: str, description: str, query: Query) -> Panel:
 
 
 def listing(title: str, description: str, query: Query) -> Panel:
-    """Log records, oldest first."""
+    """Log records, oldest first, a line each."""
     panel = logs.Panel().title(title).description(description).datasource(LOGS).show_time(True)
-    panel.enable_log_details(True).sort_order(common.LogsSortOrder.ASCENDING)
+    panel.enable_log_details(True).sort_order(common.LogsSortOrder.ASCENDING).wrap_log_message(False)
     return panel.targets(_referenced([query]))
 
 
-def lanes(title: str, description: str, unit: str, *queries: Query) -> Panel:
-    """A lane per series, coloured where there is a value, the more the stronger."""
-    panel = statetimeline.Panel().title(title).description(description).unit(unit).datasource(TRACES)
-    panel.show_value(common.VisibilityMode.NEVER).merge_values(False).row_height(0.8)
+def lanes(title: str, description: str, query: Query) -> Panel:
+    """Spans as bars from their start to their end, a lane for each kind and each tool, darker the longer they took."""
+    panel = statetimeline.Panel().title(title).description(description).unit("ns").datasource(TRACES)
+    panel.show_value(common.VisibilityMode.NEVER).merge_values(False).row_height(0.8).line_width(1).fill_opacity(85)
     panel.color_scheme(builders.FieldColor().mode(dashboard.FieldColorModeId.CONTINUOUS_BL_PU))
-    return panel.targets(_referenced(queries))
+    panel.legend(
+        common_builders.VizLegendOptions()
+        .show_legend(False)
+        .display_mode(common.LegendDisplayMode.LIST)
+        .placement(common.LegendPlacement.BOTTOM)
+        .calcs([])
+    )
+    panel.display_name("${__series.name}").no_value(NO_DATA)
+    lane = {OPERATION.latest: "kind", TOOL_NAME.latest: "tool"}
+    kept = ["Start time", "Duration", *lane]
+    for name, options in (
+        ("filterFieldsByName", {"include": {"names": kept}}),
+        ("calculateField", _calculated("Duration", "/", {"fixed": "1000000"}, "milliseconds")),
+        ("calculateField", _calculated("Start time", "+", _by_name("milliseconds"), "End")),
+        ("convertFieldType", {"conversions": [{"targetField": "End", "destinationType": "time"}], "fields": {}}),
+        (
+            "organize",
+            {
+                "excludeByName": {"milliseconds": True},
+                "indexByName": {"Start time": 0, "End": 1, "Duration": 2},
+                "renameByName": lane,
+            },
+        ),
+        ("partitionByValues", {"fields": list(lane.values()), "keepFields": False, "naming": {"asLabels": False}}),
+    ):
+        panel.with_transformation(dashboard.DataTransformerConfig(id_val=name, options=options))
+    return panel.targets(_referenced([query]))
+
+
+def numbers_of_spans(title: str, description: str, unit: str, query: Query, number: Attribute) -> Panel:
+    """A number that spans have, at the time of each span, a series for each model."""
+    panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(TRACES).min(0)
+    panel.legend(_legend()).show_points(common.VisibilityMode.ALWAYS).point_size(5).line_width(1).fill_opacity(8)
+    panel.span_nulls(True).no_value(NO_DATA).display_name("${__series.name}")
+    for name, options in (
+        ("filterFieldsByName", {"include": {"names": ["Start time", REQUEST_MODEL.latest, number.latest]}}),
+        (
+            "convertFieldType",
+            {"conversions": [{"targetField": number.latest, "destinationType": "number"}], "fields": {}},
+        ),
+        ("sortBy", {"fields": {}, "sort": [{"field": "Start time"}]}),
+        ("partitionByValues", {"fields": [REQUEST_MODEL.latest], "keepFields": False, "naming": {"asLabels": False}}),
+    ):
+        panel.with_transformation(dashboard.DataTransformerConfig(id_val=name, options=options))
+    return panel.targets(_referenced([query]))
+
+
+def _calculated(left: str, operator: str, right: dict[str, Any], alias: str) -> dict[str, Any]:
+    binary = {"left": _by_name(left), "operator": operator, "right": right}
+    return {"mode": "binary", "binary": binary, "alias": alias, "replaceFields": False}
+
+
+def _by_name(field: str) -> dict[str, Any]:
+    return {"matcher": {"id": "byName", "options": field}}
 
 
 def _referenced(queries: Sequence[Query]) -> list[Query]:
@@ -161,8 +284,17 @@ def _legend() -> common_builders.VizLegendOptions:
     return legend.placement(common.LegendPlacement.BOTTOM).calcs([])
 
 
-def _thresholds(warn: float | None) -> builders.ThresholdsConfig:
-    steps = [dashboard.Threshold(value=None, color="blue" if warn is None else "green")]
+def _thresholds(warn: float | None, alarm_below: float | None = None) -> builders.ThresholdsConfig:
+    if alarm_below is not None:
+        steps = [dashboard.Threshold(value=None, color="red"), dashboard.Threshold(value=alarm_below, color="green")]
+    else:
+        steps = [dashboard.Threshold(value=None, color="blue" if warn is None else "green")]
     if warn is not None:
         steps.append(dashboard.Threshold(value=warn, color="orange"))
     return builders.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(steps)
+
+
+def _grey_if_empty() -> dashboard.SpecialValueMap:
+    result = dashboard.ValueMappingResult(text=NO_DATA, color="text", index=0)
+    options = dashboard.DashboardSpecialValueMapOptions(match=dashboard.SpecialValueMatch.NULL_AND_NAN, result=result)
+    return dashboard.SpecialValueMap(options=options)

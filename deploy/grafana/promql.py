@@ -15,8 +15,8 @@ Where = Mapping[Attribute, str]
 
 RANGE: Final = "$__range"
 STEP: Final = "$__interval"
-LOOKBACK: Final = "30d"
-"""How far back the last value before a window is looked for."""
+LOOKBACK: Final = "90d"
+"""How far back the last value before a window is looked for: a series that was quiet for longer counts whole."""
 
 _UNITS: Final = {
     "d": "days",
@@ -68,10 +68,33 @@ def stored_name(instrument: Instrument) -> str:
 
 
 def growth(
+    instrument: Instrument,
+    *,
+    by: Iterable[Attribute] = (),
+    where: Where | None = None,
+    over: str = RANGE,
+    earlier: str = "",
+) -> str:
+    """How much a counter grew in a window, or in one that much earlier; what a new series begins with counts."""
+    return f"{_aggregated('sum', instrument, by)} ({_grown(_series(instrument, where or {}), over, earlier)})"
+
+
+def change(instrument: Instrument, *, where: Where | None = None, since: str) -> str:
+    """How much more a counter grew than in the window that much earlier, as a share of what it grew then."""
+    now, before = growth(instrument, where=where), growth(instrument, where=where, earlier=since)
+    return f"(({now}) or ({before}) * 0) / (({before}) > 0) - 1"
+
+
+def total(
     instrument: Instrument, *, by: Iterable[Attribute] = (), where: Where | None = None, over: str = RANGE
 ) -> str:
-    """How much a counter grew in a window, per set of labels; what a new series begins with counts."""
-    return f"{_aggregated('sum', instrument, by)} ({_grown(_series(instrument, where or {}), over)})"
+    """The sum of what a histogram recorded in a window."""
+    return f"{_aggregated('sum', instrument, by)} ({_grown(_series(instrument, where or {}, '_sum'), over)})"
+
+
+def or_none(expression: str, beside: str) -> str:
+    """A count, or 0 where it is missing beside another one: nothing of the kind happened, though something did."""
+    return f"({expression}) or ({beside}) * 0"
 
 
 def quantile(
@@ -107,6 +130,11 @@ def highest(instrument: Instrument, *, by: Iterable[Attribute] = ()) -> str:
 def summed(instrument: Instrument, *, by: Iterable[Attribute] = ()) -> str:
     """The sum of the values that a gauge has now."""
     return f"{_aggregated('sum', instrument, by)} ({_series(instrument, {})})"
+
+
+def reporting(instrument: Instrument) -> str:
+    """How many exporters send a gauge now; 0 where none does, so that silence is a figure too."""
+    return f"count(count by (job, instance) ({_series(instrument, {})})) or vector(0)"
 
 
 def silent(instrument: Instrument, over: str) -> str:
@@ -145,6 +173,9 @@ def _series(instrument: Instrument, where: Where, suffix: str = "") -> str:
     return f"{stored_name(instrument)}{suffix}{{{', '.join(matchers)}}}"
 
 
-def _grown(series: str, over: str) -> str:
-    last = f"last_over_time({series}[{over}])"
-    return f"clamp_min({last} - (last_over_time({series}[{LOOKBACK}] offset {over}) or {last} * 0), 0)"
+def _grown(series: str, over: str, earlier: str = "") -> str:
+    """A series that is less than before began anew: then all that it has counts."""
+    shifted = f" offset {earlier}" if earlier else ""
+    last = f"last_over_time({series}[{over}]{shifted})"
+    before = f"last_over_time({series}[{LOOKBACK}] offset {f'{earlier}{over}' if earlier else over})"
+    return f"({last} - {before}) >= 0 or {last}"

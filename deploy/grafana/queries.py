@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, Attribute
+from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, SUMMARY, Attribute
 
 SERVICE: Final = "$service"
 SESSION: Final = "$session"
@@ -62,3 +62,10 @@ def session_records(*conditions: str) -> str:
 def is_type(pattern: str) -> str:
     """A condition on log records: the event's type matches."""
     return f'{field(EVENT_TYPE)}=~"{pattern}"'
+
+
+def readable(query: str) -> str:
+    """The records as lines that a person reads: the type of the event, then what it says."""
+    kind, said = field(EVENT_TYPE), field(SUMMARY)
+    shown = "{{ printf `%-28s` .KIND }} {{ if .SAID }}{{ .SAID }}{{ else }}{{ __line__ }}{{ end }}"
+    return f'{query} | line_format "{shown.replace("KIND", kind).replace("SAID", said)}"'

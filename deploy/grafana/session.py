@@ -1,76 +1,111 @@
 """Session explorer: one session from its first message to its end, as lanes, traces and log records."""
 
+from typing import Final
+
 from deploy.grafana import board, panels
-from deploy.grafana.queries import is_type, named, not_named, selected, session_records, session_spans, span
+from deploy.grafana.queries import (
+    is_type,
+    named,
+    not_named,
+    readable,
+    selected,
+    session_records,
+    session_spans,
+    spans,
+)
 from otel import names
 
-_LANES = {
-    names.INVOKE_AGENT: "agent",
-    names.CHAT: "model",
-    names.EXECUTE_TOOL: "tool",
-    names.PERMISSION: "waiting for permission",
-    names.EXECUTE_HOOK: "hook",
-    names.EXTERNAL_TOOL: "external tool",
-}
+SESSION: Final = panels.shown(names.CONVERSATION_ID, "Session", width=290)
 
 
 def session() -> board.Board:
-    """Everything that is known of the session whose id stands above."""
+    """Everything that is known of the session that is chosen above."""
     made = board.Board(
         "session",
         "Session explorer",
-        "One session: what happened when, as lanes, traces and log records. Put its id above, or follow a link here.",
+        "One session: what happened when, as lanes, traces and log records. Choose it above or in the table, or follow "
+        "a link here.",
         board.service(),
-        board.text("session", "Session", "The session's id: gen_ai.conversation.id"),
+        board.session_choice(),
         since="now-7d",
     )
+    made.heading("Which session")
+    made.add(24, 7, _sessions())
     made.heading("When")
-    made.add(24, 8, _lanes())
-    made.add(12, 8, _window(), _written())
+    made.add(24, 10, _lanes())
+    made.add(12, 7, _window(), _written())
     made.heading("What")
-    made.add(12, 10, _interactions(), _slow())
+    made.add(24, 8, _interactions())
+    made.add(24, 8, _slow())
     made.add(12, 8, _failures(), _room())
     made.add(24, 12, _records())
     return made
 
 
+def sessions_found(title: str, answers: str) -> panels.Panel:
+    """The latest interactions of all sessions, with where they worked; each leads to its trace and its session."""
+    shown = selected(
+        names.CONVERSATION_ID,
+        names.GIT_REPOSITORY,
+        names.GIT_BRANCH,
+        names.REQUEST_MODEL,
+        names.TURN_COUNT,
+        names.COST,
+        names.NANO_AIU,
+    )
+    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0')} | select({shown})"
+    return panels.found(
+        title,
+        answers,
+        panels.traces(query, each_span=True),
+        SESSION,
+        panels.shown(names.GIT_REPOSITORY, "Repository", width=None),
+        panels.shown(names.GIT_BRANCH, "Branch", width=100),
+        panels.shown(names.REQUEST_MODEL, "Model", width=150),
+        panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
+        panels.shown(names.COST, "Cost", panels.COUNT, 65),
+    )
+
+
+def _sessions() -> panels.Panel:
+    return sessions_found(
+        "Sessions", "Which sessions were at work in this range, and where? Choose one by its link, or above."
+    )
+
+
 def _lanes() -> panels.Panel:
-    queries = [
-        panels.traces(f"{session_spans(named(operation))} | max_over_time(duration) by (name)") for operation in _LANES
-    ]
+    query = f"{session_spans('duration >= 0s')} | select({selected(names.OPERATION, names.TOOL_NAME)})"
     return panels.lanes(
         "Lanes",
-        f"When did the agent, the model ({names.CHAT}), tools, permissions and hooks begin something, and how long did "
-        "the longest of it take?",
-        panels.SECONDS,
-        *queries,
+        "When did agents, the model (chat), tools, permissions and hooks work, each from its start to its end? Of each "
+        "interaction the first 100 spans.",
+        panels.traces(query, each_span=True),
     )
 
 
 def _window() -> panels.Panel:
-    query = f"{session_spans(named(names.CHAT))} | max_over_time({span(names.INPUT_TOKENS)}) by ({_model()})"
-    return panels.lines(
-        "Context window",
-        "How full was the model's context: the largest number of tokens that one call read?",
+    return panels.numbers_of_spans(
+        "Context read by each model call",
+        "How many tokens did each call of a model read: how full was the context?",
         panels.COUNT,
-        panels.traces(query),
-        source=panels.TRACES,
+        _calls(names.INPUT_TOKENS),
+        names.INPUT_TOKENS,
     )
 
 
 def _written() -> panels.Panel:
-    query = f"{session_spans(named(names.CHAT))} | sum_over_time({span(names.OUTPUT_TOKENS)}) by ({_model()})"
-    return panels.stack(
-        "Tokens written",
+    return panels.numbers_of_spans(
+        "Tokens written by each model call",
         "When did the models write how much?",
         panels.COUNT,
-        panels.traces(query),
-        source=panels.TRACES,
+        _calls(names.OUTPUT_TOKENS),
+        names.OUTPUT_TOKENS,
     )
 
 
-def _model() -> str:
-    return span(names.REQUEST_MODEL)
+def _calls(number: names.Attribute) -> panels.Query:
+    query = f"{session_spans(named(names.CHAT))} | select({selected(names.REQUEST_MODEL, number)})"
+    return panels.traces(query, each_span=True)
 
 
 def _interactions() -> panels.Panel:
@@ -80,6 +115,11 @@ def _interactions() -> panels.Panel:
         "Interactions and sub-agents",
         "What was asked, and what did it take? Each line leads to its trace.",
         panels.traces(query, each_span=True),
+        panels.shown(names.AGENT_NAME, "Agent", width=None, empty="main agent"),
+        panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
+        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),
+        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.COUNT, 120),
+        panels.shown(names.COST, "Cost", panels.COUNT, 65),
     )
 
 
@@ -90,6 +130,10 @@ def _slow() -> panels.Panel:
         "What took long",
         "Which model calls, tools and permissions took more than five seconds?",
         panels.traces(query, each_span=True),
+        panels.NAME,
+        panels.shown(names.TOOL_NAME, "Tool"),
+        panels.shown(names.REQUEST_MODEL, "Model", width=170),
+        panels.shown(names.PERMISSION_RESULT, "Permission", width=150),
     )
 
 
@@ -100,6 +144,8 @@ def _failures() -> panels.Panel:
         "Failures",
         "What failed, and what did a crash cut off?",
         panels.traces(query, each_span=True),
+        panels.NAME,
+        panels.shown(names.ERROR_TYPE, "Error type", width=140),
     )
 
 
@@ -108,7 +154,7 @@ def _room() -> panels.Panel:
     return panels.listing(
         "Compactions and truncations",
         "When did the conversation grow too long, and what was done about it?",
-        panels.records(session_records(wanted)),
+        panels.records(readable(session_records(wanted))),
     )
 
 
@@ -116,5 +162,5 @@ def _records() -> panels.Panel:
     return panels.listing(
         "Events",
         "What happened, one record per durable event, oldest first? The details of a record lead to its trace.",
-        panels.records(session_records()),
+        panels.records(readable(session_records())),
     )

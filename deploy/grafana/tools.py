@@ -2,8 +2,9 @@
 
 from deploy.grafana import board, panels
 from deploy.grafana.fleet import CHOSEN, repositories
-from deploy.grafana.promql import STEP, growth, label_name, quantile, share, top
-from deploy.grafana.queries import is_type, named, records, selected, span, spans
+from deploy.grafana.promql import STEP, growth, label_name, or_none, quantile, recorded, share, top, total
+from deploy.grafana.queries import is_type, named, readable, records, selected, span, spans
+from deploy.grafana.session import SESSION
 from otel import instruments, names
 
 _TOOL = f"{{{{{label_name(names.TOOL_NAME)}}}}}"
@@ -19,12 +20,15 @@ def tools() -> board.Board:
         "Which tools are called, how they fail, how long permissions take, and what is denied.",
         board.service(),
         repositories(),
+        since="now-7d",
     )
     made.heading("Tools")
     made.add(8, 9, *_most())
     made.add(12, 8, *_over_time())
-    made.add(12, 9, _table(), _exits())
+    made.add(24, 8, _table())
+    made.add(24, 9, _exits())
     made.heading("Permissions")
+    made.add(6, 3, *_waits())
     made.add(8, 8, *_permissions())
     made.add(24, 8, _denials())
     made.heading("Hooks")
@@ -39,7 +43,7 @@ def _most() -> list[panels.Panel]:
     return [
         panels.ranking("Most used", "Which tools are called most?", panels.COUNT, _instant(top(15, calls), _TOOL)),
         panels.ranking("Most failures", "Which tools fail most often?", panels.COUNT, _instant(top(15, failed), _TOOL)),
-        panels.ranking("Sorts of failure", "Why do tools fail? (not sent at content level none)", panels.COUNT,
+        panels.ranking("Failure types", "Why do tools fail? (not sent at content level none)", panels.COUNT,
                        _instant(top(15, errors), f"{{{{{label_name(names.ERROR_TYPE)}}}}}")),
     ]  # fmt: skip
 
@@ -61,11 +65,11 @@ def _table() -> panels.Panel:
         quantile(level, instruments.TOOL_DURATION, by=[names.TOOL_NAME], where=CHOSEN) for level in (0.5, 0.95)
     )
     columns = [
-        (label_name(names.TOOL_NAME), "Tool", panels.NONE),
-        ("Value #A", "Calls", panels.COUNT),
-        ("Value #B", "Failed", panels.SHARE),
-        ("Value #C", "p50", panels.SECONDS),
-        ("Value #D", "p95", panels.SECONDS),
+        panels.Column(label_name(names.TOOL_NAME), "Tool"),
+        panels.Column("Value #A", "Calls", panels.COUNT),
+        panels.Column("Value #B", "Failed", panels.SHARE),
+        panels.Column("Value #C", "Duration, p50", panels.SECONDS),
+        panels.Column("Value #D", "Duration, p95", panels.SECONDS),
     ]
     queries = [panels.metrics(query, instant=True) for query in (calls, share(failed, calls), half, most)]
     return panels.rows(
@@ -78,10 +82,31 @@ def _exits() -> panels.Panel:
     shown = selected(names.EXIT_CODE, names.EXECUTABLE_NAME, names.TOOL_NAME, names.CONVERSATION_ID)
     query = f"{spans(named(names.EXECUTE_TOOL), f'{span(names.EXIT_CODE)} != 0')} | select({shown})"
     return panels.found(
-        "Commands that ended badly",
+        "Commands that failed",
         "Which shell commands ended with an exit code other than 0, and in which trace?",
         panels.traces(query, each_span=True),
+        panels.shown(names.EXECUTABLE_NAME, "Command", width=None),
+        panels.shown(names.TOOL_NAME, "Tool"),
+        panels.shown(names.EXIT_CODE, "Exit code", panels.COUNT, 80),
+        SESSION,
     )
+
+
+def _waits() -> list[panels.Panel]:
+    asked = recorded(instruments.PERMISSION_WAIT, where=CHOSEN)
+    denied = growth(instruments.PERMISSIONS, where=_DENIED)
+    facts = [
+        ("Permission requests", "How often did the agent ask for a permission?", panels.COUNT, asked),
+        ("Denied requests", "How many of the requests were denied?", panels.COUNT, or_none(denied, asked)),
+        ("Time spent waiting", "How long did agents wait for permissions, all together?", panels.SECONDS,
+         total(instruments.PERMISSION_WAIT, where=CHOSEN)),
+        ("Long waits, p95", "How long does the agent wait for a permission, at worst (95 of 100)?", panels.SECONDS,
+         quantile(0.95, instruments.PERMISSION_WAIT, where=CHOSEN)),
+    ]  # fmt: skip
+    return [
+        panels.figure(title, answers, unit, panels.metrics(query, instant=True))
+        for title, answers, unit, query in facts
+    ]
 
 
 def _permissions() -> list[panels.Panel]:
@@ -106,7 +131,7 @@ def _denials() -> panels.Panel:
     return panels.listing(
         "Denials",
         "Which requests were denied, one by one? The details of a record lead to its trace.",
-        panels.records(records(is_type("permission\\\\.completed"), "severity_number>=13")),
+        panels.records(readable(records(is_type("permission\\\\.completed"), "severity_number>=13"))),
     )
 
 

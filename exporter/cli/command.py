@@ -16,6 +16,7 @@ from exporter.cli.output.progress import ProgressBar
 from exporter.cli.output.table import TerminalView
 from exporter.cli.output.text import listing, plain
 from exporter.cli.values import DIRECTORY, FILE, SessionId
+from exporter.core.notice import NoticeName
 
 if TYPE_CHECKING:
     from config.load import Loaded
@@ -39,12 +40,14 @@ class CommandContext:
         file: str | None = None,
         secrets: bool = True,
         sessions: bool = False,
+        logs: bool = False,
         environ: Mapping[str, str] = os.environ,
     ) -> "Loaded":
         """The settings in force; raises ConfigError that names the place, the key and what was expected.
 
         Without `secrets`, files of tokens and headers may be empty or missing: for commands that send nothing. With
-        `sessions` the directory of the CLI must be there if it was named: for commands that read sessions.
+        `sessions` the directory of the CLI must be there if it was named: for commands that read sessions. With `logs`
+        what goes to stderr has the form that the settings ask for: for commands that run for long.
         """
         from config.load import load
 
@@ -52,12 +55,18 @@ class CommandContext:
         given = flags.pop("config", None)
         chosen = file or given
         path = Path(str(chosen)) if chosen else None
-        return load(file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions)
+        loaded = load(file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions)
+        if logs and loaded.settings.log_format == "json":
+            self.out.log_as_json()
+        return loaded
 
     def warn(self, loaded: "Loaded") -> None:
         """Tell what in the environment or the file has no effect: for commands that deliver, or ask who delivers."""
         for note in loaded.notes:
-            self.out.notice(f"{self.out.notice_palette.paint('warning:', 'warn')} {plain(note)}")
+            if self.out.logs_json:
+                self.out.log(NoticeName.SETTINGS_NOTE, "warning", note)
+            else:
+                self.out.notice(f"{self.out.notice_palette.paint('warning:', 'warn')} {plain(note)}")
 
     def ask(self, request: dict[str, object]) -> dict[str, Any]:
         """The answer of the daemon if one runs, else of this process; progress is shown meanwhile."""

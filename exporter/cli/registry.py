@@ -55,7 +55,10 @@ COMMANDS: Final = (
     CommandRow("service status", "show whether the service runs and is current", "commands.service:status"),
     CommandRow("service restart", "stop and start the service", "commands.service:restart"),
     CommandRow("service logs", "show the last lines that the service wrote", "commands.service:logs"),
+    CommandRow("backup", "copy marks, quarantine and the embedded store", "commands.backup:backup"),
+    CommandRow("restore", "put a backup back", "commands.backup:restore"),
     CommandRow("doctor", "check the installation and suggest fixes", "commands.doctor:doctor"),
+    CommandRow("upgrade-check", "ask a package index for a newer version", "commands.upgrade_check:upgrade_check"),
     CommandRow("config show", "show the effective settings, secrets redacted", "commands.config:show"),
     CommandRow("config check", "validate a configuration file", "commands.config:check"),
     CommandRow("config example", "print an annotated configuration file", "commands.config:example"),
@@ -68,8 +71,13 @@ COMMANDS: Final = (
         "allow a deleted session to be uploaded again",
         "commands.mission_control:restore",
     ),
+    CommandRow(
+        "mission-control migrate", "make or update the tables on PostgreSQL", "commands.mission_control:migrate"
+    ),
+    CommandRow("mission-control copy", "copy a store into an empty one", "commands.mission_control:copy"),
     CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     CommandRow("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
+    CommandRow("dashboards up", "write a directory that starts Grafana and stores", "commands.dashboards:up"),
     CommandRow("completion", "print a completion script for bash, zsh or fish", "commands.completion:completion"),
 )
 

@@ -103,5 +103,7 @@ class SessionId(click.ParamType[str]):
 
 def sessions_on_disk(settings: "Settings") -> Iterable[str]:
     """The ids of the sessions that have a file of events here, of the CLI or of our journals; without opening any."""
-    roots = (Path(settings.copilot_home) / "session-state", Path(settings.state_dir) / JOURNALS)
+    from exporter.wiring.sources import homes_in
+
+    roots = (*homes_in(settings).roots(), Path(settings.state_dir) / JOURNALS)
     return (file.parent.name for root in roots for file in root.glob("*/events.jsonl"))

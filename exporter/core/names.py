@@ -19,6 +19,10 @@ INSTALLATION_HEADER: Final = "session-exporter-installation"
 """The header in which an exporter says to such a Mission Control which installation it is."""
 
 
+BACKFILL_RUN: Final = "backfill-"
+"""What the names of the runs begin with under which `backfill` sends telemetry."""
+
+
 def sink_name(section: str, configured: str) -> str:
     """Return the name of a sink that the settings call `configured` in a table of theirs."""
     return section if configured == "default" else f"{section}.{configured}"
@@ -41,6 +45,11 @@ def last_error_name(sink_id: int) -> str:
     return f"last_error:{sink_id}"
 
 
+def met_name(sink_id: int) -> str:
+    """Return the name of the fact that is when a sink was met first, in seconds since 1970."""
+    return f"met:{sink_id}"
+
+
 def off_name(sink_id: int) -> str:
     """Return the name of the fact that is the answer of an endpoint that does not take a signal; else it is empty."""
     return f"off:{sink_id}"
@@ -61,6 +70,13 @@ def drops_history(url: str, signal: str) -> str | None:
         if part in url and of_signal in ("", signal):
             return fact
     return None
+
+
+def shown_url(url: str) -> str:
+    """Return an address as logs show it: without user, password and parameters."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("?")[0].partition("#")[0].partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def leaving(addresses: Mapping[str, str]) -> list[str]:

@@ -24,7 +24,7 @@ import msgspec
 from exporter.core.delivery.log_streams import LogStreams, hour_of
 from exporter.core.delivery.position import START
 from exporter.core.delivery.session_state import STOPS, SessionEvent
-from exporter.core.names import drops_history
+from exporter.core.names import BACKFILL_RUN, drops_history
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
@@ -101,9 +101,14 @@ class _Way:
         lane = self.lane = daemon.lane(self.run, self.file)
         self.before = _counts(lane.progress)
         self.end = (self.file.generation, self.file.size)
+        sink_state = self.run.sink_state
+        if not sink_state.feed.holds_events:
+            sink_state.whole.add(self.file.session)
         if from_start:
             lane.start_over()
-        elif self.run.sink_state.feed.holds_events:
+        elif sink_state.lacks_front(self.file.session):
+            lane.read_whole()
+        elif sink_state.feed.holds_events:
             lane.doubt()
         self.run.ask(lane)
 
@@ -184,6 +189,14 @@ def _counts(done: LaneProgress | BackfillRow) -> tuple[int, int, int]:
     return done.events, done.bytes, done.masked
 
 
+async def deliver_past(daemon: Daemon, chosen: Sequence[Chosen]) -> Sequence[Chosen]:
+    """Deliver sessions that nothing was sent of and that are history already; return what did not begin."""
+    past = next(sink.streams.past for run, _ in chosen if isinstance(sink := run.sink_state.sink, Otlp))
+    backfill = Backfill(daemon, chosen, {"run": past}, None)
+    await backfill.deliver(lambda _: None)
+    return backfill.left
+
+
 class Hours:
     """The streams of the log records of sessions, by the hour (`core/delivery/log_streams.py`).
 
@@ -248,7 +261,7 @@ class Backfill:
         self._helpers = helpers
         self._from_start = bool(request.get("from_start"))
         self._named = bool(request.get("sessions"))
-        self._run = request.get("run") or f"backfill-{uuid.uuid4()}"
+        self._run = request.get("run") or f"{BACKFILL_RUN}{uuid.uuid4()}"
         self._next_progress = 0.0
         # In the order of the answer, by sink and session.
         self._ways = {(run.name, file.session): _Way(run, file) for run, file in chosen}
@@ -277,11 +290,25 @@ class Backfill:
             return [(way.run, way.lane) for way in self._ways.values() if way.lane is not None]
 
         ended = await daemon.until_idle(watched, runs=sinks, more=self._waits)
+        self._end()
         count = daemon.quarantine.count
         stopped = any(way.lane is not None and way.lane.stopped for way in self._ways.values())
         if (self._named and stopped) or any(count(session=file.session) for _, file in self._chosen):
             ended = worst(ended, Exit.PARTIAL)
         return [way.row(count(session=way.file.session, sink=way.run.name)) for way in self._ways.values()], ended
+
+    def _end(self) -> None:
+        """Note what is sent whole now; what these sessions do from now on happens now."""
+        for way in self._ways.values():
+            if way.over and not way.run.sink_state.feed.holds_events:
+                way.run.sink_state.has_front(way.file.session)
+            if way.over and isinstance(sink := way.run.sink_state.sink, Otlp):
+                sink.streams.end_run([way.file.session])
+
+    @property
+    def left(self) -> list[Chosen]:
+        """What did not begin."""
+        return [(way.run, way.file) for way in self._ways.values() if way.lane is None and way.helped is None]
 
     def _waits(self, given_up: Collection[SinkWorkers]) -> bool:
         """Whether a helper has a session, or one has not begun and not all its sinks are given up."""

@@ -5,13 +5,13 @@ import contextlib
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.names import LOCAL
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.segment_reader import SegmentReader
@@ -34,6 +34,7 @@ _RATE_SECONDS: Final = 2.0
 _RATE_SECONDS_MIN: Final = 1.0
 _RATE_NOTES: Final = 5
 _DAY_SECONDS: Final = 86_400.0
+_PAST_AGAIN_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,23 @@ class SessionScope:
     history_days: float
     sessions: frozenset[str] = frozenset()
 
-    def covers(self, file: SessionFile, now: float, *, known: bool) -> bool:
-        """Tell whether a session is named or, where none is, was delivered before (`known`) or has changed lately."""
+    def covers(self, file: SessionFile, now: float, sink_state: SinkState, *, known: bool) -> bool:
+        """Tell whether a session is named or, where none is, was delivered before (`known`) or has changed lately.
+
+        A sink that is sent nothing of what was before it was met is not sent sessions that have not changed since.
+        """
         if self.sessions:
             return file.session in self.sessions
-        return known or file.modified >= now - self.history_days * _DAY_SECONDS
+        history = max(self.history_days * _DAY_SECONDS, sink_state.sink.history_seconds or 0.0)
+        return known or (file.identity is not None and file.modified >= max(sink_state.since, now - history))
 
 
 _NOTHING: Final = SessionScope(0, frozenset(("",)))
+
+
+Chosen: TypeAlias = tuple[SinkWorkers, SessionFile]
+DeliverPast: TypeAlias = "Callable[[Daemon, Sequence[Chosen]], Awaitable[Sequence[Chosen]]]"
+"""Delivers sessions that are history already; returns those that it did not begin."""
 
 
 class Daemon:
@@ -71,6 +81,7 @@ class Daemon:
         incomplete_line_seconds: float,
         make_observing: "Callable[[Daemon], RemoteSources] | None" = None,
         holders: Holders | None = None,
+        deliver_past: "DeliverPast | None" = None,
     ) -> None:
         self.holders = holders or Holders()
         self.started = time.time()
@@ -84,15 +95,23 @@ class Daemon:
         self.defects: Mapping[str, int] = {}
         """Internal errors that kept something from telemetry, counted by their place in the code."""
         self.ready = asyncio.Event()
+        self.is_ending = False
         self._drain_seconds = drain_seconds
         self._give_up_seconds = give_up_seconds
         self._incomplete_seconds = incomplete_line_seconds
         self.source = make_source(self)
         self.observing = make_observing(self) if make_observing is not None else None
         self._housekeeping: asyncio.Task[None] | None = None
+        self._deliver_past = deliver_past
+        self._past_found = asyncio.Event()
+        self._sending_past: asyncio.Task[None] | None = None
         self._events_noted = deque[tuple[float, dict[str, int]]]([(time.monotonic(), {})], maxlen=_RATE_NOTES)
 
     # ---- what the source reports ----------------------------------------------------------------------------
+
+    def scan(self) -> None:
+        """Look for every change of the files now, and do not wait until one is reported."""
+        self.source.scan()
 
     @property
     def files(self) -> dict[str, SessionFile]:
@@ -115,13 +134,36 @@ class Daemon:
             lane = run.lanes.get(file.session)
             if lane is None:
                 mark = run.sink_state.store.mark(file.session, run.sink_state.sink_id)
-                if not self.scope.covers(file, now, known=mark is not None):
+                if not self.scope.covers(file, now, run.sink_state, known=mark is not None):
                     continue
-                if mark is None and file.modified < now - LIVE_SECONDS:
-                    run.sink_state.sink.begins_in_past(file.session)
+                if mark is None and self._is_past(run, file, now):
+                    continue
                 lane = run.lanes[file.session] = Lane(file, run.sink_state, live=True, mark=mark)
             lane.live = self.ready.is_set() or file.modified >= now - LIVE_SECONDS
             run.ask(lane)
+
+    def _is_past(self, run: SinkWorkers, file: SessionFile, now: float) -> bool:
+        """Tell whether a session, of which a sink has nothing, is to be sent there as a backfill would send it."""
+        run.past.pop(file.session, None)
+        is_past = run.sink_state.sink.history_seconds is not None and file.modified < now - LIVE_SECONDS
+        if is_past:
+            run.past[file.session] = file
+            self._past_found.set()
+        return is_past
+
+    async def _send_past(self, deliver: "DeliverPast") -> None:
+        """Send what is history already, oldest first, until cancelled; a sink that waits is tried again."""
+        while True:
+            await self._past_found.wait()
+            self._past_found.clear()
+            chosen = [(run, file) for run in self.runs for file in run.past.values()]
+            begun = {(run, file.session) for run, file in chosen}
+            left = {(run, file.session) for run, file in await deliver(self, chosen)} if chosen else set()
+            for run, session in begun - left:
+                run.past.pop(session, None)
+            if left:
+                await asyncio.sleep(_PAST_AGAIN_SECONDS)
+                self._past_found.set()
 
     def on_workspace(self, file: SessionFile) -> None:
         """Note that the session's metadata may have changed, for the next report."""
@@ -145,16 +187,21 @@ class Daemon:
         if not deliver:
             self.scope = _NOTHING
         for run in self.runs:
-            run.start(sum_up=sum_up)
+            if deliver and not self.scope.sessions:
+                run.sink_state.meet(self.started)
+            run.start(sum_up=sum_up, lives=deliver)
         self.source.start()
         for run in self.runs if deliver else ():
             run.check_one_session(sees_all=not self.scope.sessions)
         if self.observing is not None:
             self.observing.start(connect=deliver)
         self.ready.set()
+        if deliver and self._deliver_past is not None:
+            self._sending_past = asyncio.create_task(self._send_past(self._deliver_past))
         self._housekeeping = asyncio.create_task(self._keep_house())
 
-    def _events_read(self) -> dict[str, int]:
+    def events_read(self) -> dict[str, int]:
+        """Return how many events every source has read since the start, by its name."""
         others = self.observing.events_read() if self.observing is not None else {}
         return {"files": self.reader.events_read, **others}
 
@@ -162,7 +209,7 @@ class Daemon:
         """Return how many events a second every source has read in the last ten seconds, by its name."""
         since, before = self._events_noted[0]
         seconds = max(_RATE_SECONDS_MIN, time.monotonic() - since)
-        read = {name: max(0, count - before.get(name, 0)) for name, count in self._events_read().items()}
+        read = {name: max(0, count - before.get(name, 0)) for name, count in self.events_read().items()}
         return {name: round(count / seconds, 1) for name, count in read.items()}
 
     async def _keep_house(self) -> None:
@@ -170,20 +217,23 @@ class Daemon:
         while True:
             for place in self.defects.keys() - reported:
                 reported.add(place)
-                self.say(Level.ERROR, "a defect keeps something of an event from telemetry; please report it", at=place)
+                text = "a defect keeps something of an event from telemetry; please report it"
+                self.say(NoticeName.DEFECT, Level.ERROR, text, at=place)
             if time.monotonic() >= expires:
                 expires = time.monotonic() + _HOUSEKEEPING_SECONDS
                 with contextlib.suppress(sqlite3.Error):  # lanes report a full disk
                     self.quarantine.expire()
             await asyncio.sleep(_RATE_SECONDS)
-            self._events_noted.append((time.monotonic(), self._events_read()))
+            self._events_noted.append((time.monotonic(), self.events_read()))
             for run in self.runs:
                 run.check_endings()
 
     async def stop(self) -> None:
         """Finish the requests that are under way, for `drain_seconds` at most, and close everything."""
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
+        self.is_ending = True
+        for task in (self._housekeeping, self._sending_past):
+            if task is not None:
+                task.cancel()
         self.source.close()
         if self.observing is not None:
             await self.observing.stop()
@@ -218,7 +268,7 @@ class Daemon:
             concerned = {*runs, *(run for run, _ in chosen)} if lanes else set(self.runs)
             for run in () if lanes else self.runs:
                 run.hurry_checks()
-            further = more(given_up)
+            further = more(given_up) or (lanes is None and any(run.past for run in self.runs if run not in given_up))
             summing = self._summing(concerned, hurry=not further)
             if lanes:  # what is added after the question is not part of the answer
                 for _, lane in chosen:
@@ -281,6 +331,17 @@ class Daemon:
                 return counts
             await asyncio.sleep(_LOOK_SECONDS)
 
+    def sums(self) -> dict[str, object]:
+        """Return what was done since the start, also after the end: events by sink, redactions, what is pending."""
+        lanes = {run.name: run.lanes.values() for run in self.runs}
+        pending = {name: sum(lane.lag_bytes() for lane in some) for name, some in lanes.items()}
+        return {
+            "ran_seconds": round(time.time() - self.started, 1),
+            "events": {name: sum(lane.progress.events for lane in some) for name, some in lanes.items()},
+            "redacted": max((sum(lane.progress.masked for lane in some) for some in lanes.values()), default=0),
+            "pending_bytes": {name: size for name, size in pending.items() if size},
+        }
+
     def counts(self) -> dict[str, int]:
         """Return how much there is, and how much of it is at the embedded Mission Control, else at the last sink."""
         counted = next((run for run in self.runs if run.name == LOCAL), self.runs[-1])
@@ -318,6 +379,6 @@ class Daemon:
                 return lane.position.offset
         return None
 
-    def say(self, level: Level, message: str, **fields: object) -> None:
+    def say(self, name: NoticeName, level: Level, message: str, **fields: object) -> None:
         """Report something about the daemon itself."""
-        self.notice(Notice(level, message, fields=fields))
+        self.notice(Notice(name, level, message, fields=fields))

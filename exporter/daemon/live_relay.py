@@ -20,7 +20,7 @@ from exporter.core.events.tool_calls import ArrivingCalls
 from exporter.pipeline.sink_workers import SinkWorkers
 
 if TYPE_CHECKING:
-    from exporter.daemon.running import Redactors
+    from exporter.pipeline.redactors import Redactors
 
 GATHER_SECONDS: Final = 0.02
 LATER_SECONDS: Final = 0.2

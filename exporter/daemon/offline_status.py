@@ -1,7 +1,8 @@
 """The status of an exporter that does not run, from its state directory; imports no client."""
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Final
 
 from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_THERE, Identity, Mark
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name, off_name
+from exporter.core.names import JOURNALS, LOCAL, MARKS, QUARANTINE, SESSION_NAME, last_error_name, met_name, off_name
 from exporter.sources.files.session_file import leads_out, open_inside
 from exporter.state.marks import MarkStore
 from exporter.state.quarantine import Quarantine
@@ -27,25 +28,28 @@ class _File:
     size: int
     identity: Identity
     is_recent: bool
+    modified: float
     begins: int = 0  # where the first event stands, in a journal whose front was cut off
 
 
 def status_asleep(
-    root: Path,
+    roots: Sequence[Path],
     state_dir: Path,
     configured: Mapping[str, str],
     *,
     changed_after: float,
     waits: Callable[[bytes], bool],
+    history: Mapping[str, float],
 ) -> StatusReport:
-    """Return how far every configured sink (name to address) is behind the files below `root`. Creates no file.
+    """Return how far every configured sink (name to address) is behind the files below `roots`. Creates no file.
 
-    A session without a mark counts if it changed after `changed_after`: a start would deliver it. `waits` tells whether
+    A session without a mark counts if it changed after `changed_after`: a start would deliver it. `history` has the
+    sinks that are sent only so many seconds of what was before they were met. `waits` tells whether
     sums, as they are stored, hold something that was not sent.
     """
     sinks = configured or {LOCAL: LOCAL}
     marks, quarantine = state_dir / MARKS, state_dir / QUARANTINE
-    files = _files(root, changed_after)
+    files = {name: file for root in reversed(roots) for name, file in _files(root, changed_after).items()}
     sources = [SourceStatus("files", len(files), 0.0, [])]
     if (state_dir / JOURNALS).exists():
         from exporter.sources.journals import begins_of  # not without need: it takes time that `status` has not
@@ -56,12 +60,13 @@ def status_asleep(
         sources += [SourceStatus("journals", len(journals), 0.0, [], bytes=used)] if journals else []
         files |= journals
     if not marks.exists() or not quarantine.exists():
-        owed = _owed(files, {})
-        never = [SinkStatus(name, "never used", *owed[:2], is_estimate=owed[2]) for name in sinks]
+        now = time.time()
+        owed = {name: _owed(files, {}, now - history[name] if name in history else 0.0) for name in sinks}
+        never = [SinkStatus(name, "never used", *owed[name][:2], is_estimate=owed[name][2]) for name in sinks]
         return StatusReport(DaemonStatus(False), sources, never)
     store, kept = MarkStore(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)
     try:
-        found = [_sink(store, kept, files, name, url, waits) for name, url in sinks.items()]
+        found = [_sink(store, kept, files, name, url, waits, history) for name, url in sinks.items()]
     finally:
         store.close()
         kept.close()
@@ -74,16 +79,25 @@ def _files(root: Path, changed_after: float) -> dict[str, _File]:
         if path.is_file() and SESSION_NAME.fullmatch(path.parent.name) and not leads_out(path):
             facts = path.stat()
             identity = Identity(facts.st_dev, facts.st_ino)
-            found[path.parent.name] = _File(path, facts.st_size, identity, facts.st_mtime >= changed_after)
+            is_recent = facts.st_mtime >= changed_after
+            found[path.parent.name] = _File(path, facts.st_size, identity, is_recent, facts.st_mtime)
     return found
 
 
 def _sink(
-    store: MarkStore, kept: Quarantine, files: Mapping[str, _File], name: str, url: str, waits: Callable[[bytes], bool]
+    store: MarkStore,
+    kept: Quarantine,
+    files: Mapping[str, _File],
+    name: str,
+    url: str,
+    waits: Callable[[bytes], bool],
+    history: Mapping[str, float],
 ) -> SinkStatus:
     sink_id = store.sink_id(name, url)
     marks = store.marks(sink_id)
-    events, size, is_estimate = _owed(files, marks)
+    since = _since(store, sink_id, history.get(name))
+    events, size, is_estimate = _owed(files, marks, since)
+    earlier = sum(1 for session, file in files.items() if session not in marks and file.modified < since)
     states = Counter(mark.state for session, mark in marks.items() if session in files)
     sums_wait = any(
         one.bodies or (one.state is not None and waits(one.state)) for one in store.pending_metrics(sink_id, 1)
@@ -95,7 +109,16 @@ def _sink(
     return SinkStatus(
         name, "not running", events, size, 0.0, None, error, 0, quarantined, is_estimate, sums_wait,
         states[DELETED_THERE], states[FOREIGN_THERE], unconfirmed, confirmed_at,
+        since=iso(since) if since else None, earlier=earlier + store.fronts_lacking(sink_id) if since else 0,
     )  # fmt: skip
+
+
+def _since(store: MarkStore, sink_id: int, history_seconds: float | None) -> float:
+    """Return from when a sink is sent what sessions hold, 0 where that is all; before it was met, from now on."""
+    if history_seconds is None:
+        return 0.0
+    met = float(store.fact(met_name(sink_id)) or time.time())
+    return max(0.0, met - history_seconds) if met else 0.0
 
 
 def confirmations(marks: Iterable[Mark]) -> tuple[int, str | None]:
@@ -112,8 +135,10 @@ def iso(moment: float | None) -> str | None:
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, int, bool]:
+def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark], since: float) -> tuple[int, int, bool]:
     """Return how many events and bytes are after the marks, and whether that is an estimate.
+
+    A session without a mark counts if it has changed `since`.
 
     A file that is not the one of its mark will be compared from its first event, so what is pending is an estimate.
     """
@@ -122,7 +147,7 @@ def _owed(files: Mapping[str, _File], marks: Mapping[str, Mark]) -> tuple[int, i
     for session, file in files.items():
         mark = marks.get(session)
         if mark is None:
-            if file.is_recent:
+            if file.is_recent and file.modified >= since:
                 rests.append((file, file.begins))
         elif mark.state == FOLLOWING:
             same = mark.identity == file.identity and mark.position.offset <= file.size

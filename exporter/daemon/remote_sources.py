@@ -27,7 +27,7 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.redaction import Masked, Redacted, Refused, line_of
 from exporter.core.events.tool_calls import ArrivingCalls, ToolCalls, nothing_before
 from exporter.core.events.usage import usage_line
-from exporter.core.notice import Level
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.live_relay import LiveRelay, Tell
 from exporter.errors import StateError
 from exporter.pipeline.lane import Lane
@@ -42,7 +42,7 @@ from exporter.state.quarantine import QuarantineFullError
 
 if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
-    from exporter.daemon.running import Redactors
+    from exporter.pipeline.redactors import Redactors
 
 HOUSEKEEPING_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0
@@ -163,7 +163,8 @@ class RemoteSources:
                 await source.run()
             except Exception as error:  # a task's edge: a defect of ours stops this source for a while
                 kind = type(error).__name__
-                self._daemon.say(Level.ERROR, "a source stopped; it is tried again", source=name, error=kind)
+                text = "a source stopped; it is tried again"
+                self._daemon.say(NoticeName.SOURCE_STOPPED, Level.ERROR, text, source=name, error=kind)
                 await asyncio.sleep(DEFECT_SECONDS)
 
     async def _listen(self, tap: TapSource) -> None:
@@ -171,7 +172,7 @@ class RemoteSources:
             await tap.start()
         except StateError as error:
             self.tap_problem = str(error)
-            self._daemon.say(Level.ERROR, "the tap cannot listen", why=str(error))
+            self._daemon.say(NoticeName.TAP_CANNOT_LISTEN, Level.ERROR, "the tap cannot listen", why=str(error))
 
     def events_read(self) -> dict[str, int]:
         """Return how many events every source without files has read, by its name."""
@@ -488,7 +489,10 @@ class JournalWriter:
         """Make everything durable; return whether there was something to write, None when it failed."""
         try:
             if page.refused and self._daemon.quarantine.add(session, None, page.refused):
-                self._daemon.say(Level.WARNING, "put in quarantine", session=session, events=len(page.refused))
+                counted = {"events": len(page.refused)}
+                self._daemon.notice(
+                    Notice(NoticeName.QUARANTINED, Level.WARNING, "put in quarantine", session, fields=counted)
+                )
             if page.durable and not self._journals.append(session, page.durable):
                 return self._trouble(self._journals.problem)
         except QuarantineFullError:
@@ -506,7 +510,7 @@ class JournalWriter:
 
     def _trouble(self, problem: str | None) -> bool | None:
         if problem != self.problem and problem is not None:
-            self._daemon.say(Level.ERROR, "a source is not read on", why=problem)
+            self._daemon.say(NoticeName.SOURCE_PAUSED, Level.ERROR, "a source is not read on", why=problem)
         self.problem = problem
         return None
 

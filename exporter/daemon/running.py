@@ -2,20 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from exporter.core.events.live_text import TextStream
-from exporter.core.events.redaction import RedactEvent
-from exporter.core.events.tool_calls import Commands
-from exporter.core.notice import Level
+from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
 from exporter.daemon.control_requests import ControlRequests
 from exporter.daemon.control_socket import control_socket
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.serving import tell_when_full
 from exporter.daemon.status_report import Reports
+from exporter.pipeline.redactors import Redactors
 
 if TYPE_CHECKING:
     from exporter.daemon.backfill import Helpers
@@ -23,25 +21,7 @@ if TYPE_CHECKING:
     from exporter.missioncontrol.store.port import Store as ReceiverStore
 
 _LOOK_SECONDS: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Redactors:
-    """The functions of the redactor: for events, for single texts, and for texts that come in pieces.
-
-    It is for one thread, unless no `make_another` is given. Without `stream`, no text is shown while it is written.
-    `commands` print secrets; any thread may ask.
-    """
-
-    event: RedactEvent
-    text: Callable[[str], str]
-    make_another: "Callable[[], Redactors] | None" = None
-    stream: Callable[[str], TextStream] | None = None
-    commands: Commands | None = None
-
-    def another(self) -> "Redactors":
-        """Return the same for another thread; its rules are not compiled again."""
-        return self.make_another() if self.make_another is not None else self
+_CAUGHT_UP_LOOK_SECONDS: Final = 0.2
 
 
 @dataclass(slots=True)
@@ -49,17 +29,20 @@ class RunningExporter:
     """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
     `installation` is what this state directory is called.
 
-    `beside` are further tasks that run while it is served.
+    `notices` takes notices. `monitor` makes what answers monitors. `beside` are further tasks that run while it is
+    served.
     """
 
     daemon: Daemon
     redaction: Redactors
     host: str
     line_bytes_max: int
+    notices: NoticeLog
     installation: str = ""
     receiver: Any = None
     receiver_store: "ReceiverStore | None" = None
     page: "ServerHandle | None" = None
+    monitor: Callable[[], AbstractAsyncContextManager[int] | None] = lambda: None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
 
     def answers(self, helpers: "Helpers | None" = None) -> ControlRequests:
@@ -80,8 +63,11 @@ class RunningExporter:
         if self.receiver is not None:
             self.page = await open_page(self.receiver)
         try:
-            async with control_socket(state_dir, self.answers().answer):
-                works = [reports.run(), self._watch_state(state_dir), *(work() for work in self.beside)]
+            async with AsyncExitStack() as stack:
+                if (monitor := self.monitor()) is not None:
+                    await stack.enter_async_context(monitor)
+                await stack.enter_async_context(control_socket(state_dir, self.answers().answer))
+                works = [reports.run(), self._watch_state(state_dir), self._flush(), *(work() for work in self.beside)]
                 tasks = [asyncio.create_task(work) for work in works]
                 try:
                     yield
@@ -101,15 +87,34 @@ class RunningExporter:
             if _identity(state_dir) != opened:
                 break
         self.daemon.say(
+            NoticeName.STATE_GONE,
             Level.ERROR,
             "the state directory was deleted or moved: delivery goes on, but no command finds this exporter, and what "
             "it delivers from now on may be forgotten when it ends; stop it and start it again",
             path=str(state_dir),
         )
 
+    async def _flush(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            self.notices.flush()
+
+    async def say_when_caught_up(self) -> None:
+        """Say once that every sink has what there was."""
+        while not all(run.idle() for run in self.daemon.runs):  # noqa: ASYNC110  lanes end in many places
+            await asyncio.sleep(_CAUGHT_UP_LOOK_SECONDS)
+        counts = self.daemon.counts()
+        self.say(NoticeName.CAUGHT_UP, "caught up", sessions=counts["sessions"], events=counts["events"])
+
+    def say(self, name: NoticeName, message: str, **fields: object) -> None:
+        """Say something about the life of the exporter."""
+        self.notices(Notice(name, Level.INFO, message, fields=fields))
+
     async def close(self) -> None:
-        """Stop the daemon, then the embedded receiver."""
+        """Stop the daemon, then the embedded receiver; what was gathered of faults is said."""
         await self.daemon.stop()
+        self.redaction.close()
+        self.notices.flush(at_once=True)
         if self.receiver_store is not None:
             self.receiver_store.close()
 

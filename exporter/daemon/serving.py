@@ -9,7 +9,7 @@ import webbrowser
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.sources.files.session_file import NO_DESCRIPTOR
 
 if sys.platform != "win32":
@@ -27,13 +27,20 @@ def leave_no_core() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def stop_on_signals() -> asyncio.Event:
-    """Return an event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
-    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+class Stop(asyncio.Event):
+    """Set when it is time to stop; `is_by_person` says that somebody pressed Ctrl-C."""
+
+    is_by_person = False
+
+
+def stop_on_signals() -> Stop:
+    """Return what the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    stop, loop = Stop(), asyncio.get_running_loop()
 
     def asked(number: int) -> None:
         if stop.is_set():
             os._exit(128 + number)  # every mark is safe at any instant
+        stop.is_by_person = number == signal.SIGINT
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -55,7 +62,8 @@ def tell_when_full(notice: Callable[[Notice], None]) -> None:
             loop.default_exception_handler(context)
         elif loop.time() >= said_at + _SAY_SECONDS:
             said_at = loop.time()
-            notice(Notice(Level.ERROR, "too many open files (ulimit -n)", fields={"what": str(context["message"])}))
+            text, what = "too many open files (ulimit -n)", str(context["message"])
+            notice(Notice(NoticeName.TOO_MANY_OPEN_FILES, Level.ERROR, text, fields={"what": what}))
 
     asyncio.get_running_loop().set_exception_handler(handle)
 

@@ -16,12 +16,13 @@ import msgspec
 
 from exporter.core.delivery.session_state import SessionEvent
 from exporter.core.events.summary import Summary
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, confirmations, durable_between, iso
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import Liveness
+from exporter.sources.files.homes import login_name
 from exporter.sources.files.session_file import SessionFile, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
@@ -69,7 +70,7 @@ def status_of(daemon: Daemon) -> StatusReport:
             ),
             *(_remote(daemon.observing, rates) if daemon.observing is not None else ()),
         ],
-        [sink_status(run) for run in daemon.runs],
+        [_with_history(sink_status(run), run, daemon.files.values()) for run in daemon.runs],
     )
 
 
@@ -100,6 +101,8 @@ def _problems(daemon: Daemon) -> Iterator[Problem]:
         malformed.setdefault(entry.session, []).append(entry.offset)
     for session, offsets in malformed.items():
         yield Problem(session, "malformed_line", offsets[0], len(offsets))
+    for session in daemon.source.doubles:
+        yield Problem(session, "in_two_homes", 0, 1)
     for file in daemon.files.values():
         if file.problem is not None:
             yield Problem(file.session, file.problem, 0, 1)
@@ -112,7 +115,9 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
     sink_state, now = run.sink_state, time.monotonic()
     # What an endpoint does not take is not behind.
     behind = [lane for lane in run.lanes.values() if lane.lag_bytes() > 0] if sink_state.off is None else []
-    lag_bytes = sum(lane.lag_bytes() for lane in behind)
+    # History that waits is told by its size.
+    past = sum(file.size for file in run.past.values()) if sink_state.off is None else 0
+    lag_bytes = sum(lane.lag_bytes() for lane in behind) + past
     state = "refused" if sink_state.gate.closed else "waiting" if sink_state.gate.failures else "ok"
     if sink_state.off is not None:
         state = f"off ({sink_state.off.status})"
@@ -122,21 +127,32 @@ def sink_status(run: SinkWorkers) -> SinkStatus:
     return SinkStatus(
         run.name,
         state="stopped" if troubles and state == "ok" else state,
-        lag_events=sum(lag_events(behind)),
+        lag_events=sum(lag_events(behind)) + past // GUESSED_EVENT_BYTES,
         lag_bytes=lag_bytes,
         lag_seconds=round(max(since, default=0.0), 3),
         last_success=iso(sink_state.last_success),
         last_error=sink_state.last_error or next(iter(troubles), None),
         retries=sink_state.retries,
         quarantined=sink_state.quarantine.count(sink=run.name),
-        is_estimate=lag_bytes > COUNT_BYTES_MAX,
+        is_estimate=lag_bytes > COUNT_BYTES_MAX or past > 0,
         sums_wait=not run.summed_up and sink_state.off is None,
         deleted=sum(lane.stopped and lane.stopped_by is not SessionEvent.FOREIGN for lane in run.lanes.values()),
         foreign=sum(lane.stopped_by is SessionEvent.FOREIGN for lane in run.lanes.values()),
         unconfirmed=unconfirmed,
         confirmed_at=confirmed_at,
         copies=sink_state.sink.copies,
+        remark=sink_state.remark,
     )
+
+
+def _with_history(status: SinkStatus, run: SinkWorkers, files: Iterable[SessionFile]) -> SinkStatus:
+    """Add of how many sessions a sink that was met lately has not what they held before."""
+    since, state = run.sink_state.since, run.sink_state
+    if not since:
+        return status
+    unsent = sum(1 for file in files if file.identity and file.session not in run.lanes and file.modified < since)
+    earlier = unsent + state.store.fronts_lacking(state.sink_id)
+    return msgspec.structs.replace(status, since=iso(since), earlier=earlier)
 
 
 def lag_events(lanes: Iterable[Lane]) -> Iterator[int]:
@@ -172,6 +188,7 @@ def described(file: SessionFile, running: "RunningExporter") -> dict[str, Any]:
         return {"id": file.session, "events": 0, **({"source": "journal"} if file.is_journal else {})}
     session = summary.as_session(file.directory.name, masked=0, host=running.host, last_event_id=next(reversed(ids)))
     session |= workspace_facts(file.directory)
+    session["owner"] = owner_of(file)
     session |= {"file": str(file.path), "source": "journal" if file.is_journal else "files"}
     if duplicates:
         session["duplicates"] = duplicates
@@ -198,6 +215,11 @@ def _liveness_facts(liveness: Liveness, *, is_still: bool, state: str | None) ->
     if liveness is not Liveness.UNKNOWN:
         return {}
     return {"liveness": "unknown", **({"state": "idle"} if is_still and state == "working" else {})}
+
+
+def owner_of(file: SessionFile) -> str | None:
+    """Return the login name of who owns a session's file; of a journal, which is ours, nobody is known."""
+    return None if file.is_journal else login_name(file.uid)
 
 
 def _is_still(file: SessionFile) -> bool:
@@ -326,6 +348,8 @@ class Reports:
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
+        if (owner := owner_of(lane.file)) is not None:
+            report["owner"] = self._redact_text(owner)
         report["redactions"] = _dated(run.sink_state.store.masked(session, run.sink_state.sink_id))
         key = (run.name, session)
         found, before = self._found.get(session, {}), self._sent.get(key)
@@ -358,7 +382,7 @@ class Reports:
             self._copied.discard(run.name)
         elif run.name not in self._copied:
             self._copied.add(run.name)
-            self._daemon.notice(Notice(Level.WARNING, _COPIED, None, run.name))
+            self._daemon.notice(Notice(NoticeName.STATE_COPIED, Level.WARNING, _COPIED, None, run.name))
 
 
 def _dated(days: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from exporter.core.delivery.position import START
-from exporter.daemon.running import Redactors
 from exporter.errors import UsageError
+from exporter.pipeline.redactors import Redactors
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sources.files.session_file import OpenFiles, SessionFile
 from exporter.sources.journals import begins_of

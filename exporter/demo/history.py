@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from exporter.demo.lock import let_go, take
+
 HISTORY_DAYS: Final = 14
 _NAMESPACE: Final = uuid.UUID("b2b0f1c4-7f5e-4d0e-9a5c-1d1f6c0a7e11")
 _GONE: Final = 4_194_303  # the highest process id that Linux can give out; nobody has it
@@ -33,7 +35,7 @@ def write_history(copilot_home: Path, now: datetime) -> None:
 def release(copilot_home: Path) -> None:
     """Take away the locks of this process, so that what waits in a session is over with it."""
     for lock in copilot_home.glob(f"session-state/*/inuse.{os.getpid()}.lock"):
-        lock.unlink(missing_ok=True)
+        let_go(lock.parent)
 
 
 class _Story:
@@ -61,7 +63,9 @@ class _Story:
         directory.mkdir(mode=0o700, parents=True)
         self._put(directory / "workspace.yaml", self._workspace())
         self._put(directory / "events.jsonl", "".join(f"{line}\n" for line in self._lines))
-        if self.holder is not None:
+        if self.holder == os.getpid():
+            take(directory)
+        elif self.holder is not None:
             self._put(directory / f"inuse.{self.holder}.lock", str(self.holder))
 
     def _put(self, path: Path, text: str) -> None:

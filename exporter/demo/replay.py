@@ -12,6 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from exporter.demo.lock import let_go, take
+
 # Like the CLI: events within this time are written together as whole lines.
 FLUSH_SECONDS: Final = 0.1
 _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -89,8 +91,7 @@ def _recording(directory: Path, workspace: str) -> Iterator[Callable[[bytes], No
     It gives what appends whole lines in one write; the file appears with the first of them.
     """
     directory.mkdir(mode=0o700, parents=True)
-    lock = directory / f"inuse.{os.getpid()}.lock"
-    lock.write_text(str(os.getpid()), encoding="ascii")
+    take(directory)
     fresh = directory / "workspace.yaml.tmp"
     fresh.touch(mode=0o600)
     fresh.write_text(workspace, encoding="utf-8")
@@ -106,4 +107,4 @@ def _recording(directory: Path, workspace: str) -> Iterator[Callable[[bytes], No
     try:
         yield append
     finally:
-        lock.unlink(missing_ok=True)
+        let_go(directory)

@@ -1,6 +1,7 @@
 """One check: what was looked at, what was found, and what to do about it."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -67,7 +68,13 @@ def counted(amount: int, noun: str) -> str:
 
 def existing(path: Path) -> Path:
     """Return the path, or the nearest above it that is there."""
-    return next(one for one in (path, *path.absolute().parents) if one.exists())
+    return next(one for one in (path, *path.absolute().parents) if _exists(one))
+
+
+def _exists(path: Path) -> bool:
+    with suppress(PermissionError):
+        return path.exists()
+    return False
 
 
 def shown_size(number: int) -> str:

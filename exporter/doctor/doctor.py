@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,13 @@ async def doctor(facts: Facts, *, schema: bool = False, bundle: Path | None = No
 
 
 def _local(facts: Facts, *, schema: bool) -> Iterator[Check]:
-    found = sources.find(facts.copilot_home)
+    homes = {home: sources.find(home) for home in (facts.copilot_home, *facts.other_homes)}
+    found = sources.together(homes.values())
     yield from attempt("versions", machine.versions)
     yield from attempt("configuration", lambda: machine.configuration(facts))
-    yield from attempt("sessions", lambda: sources.copilot_home(facts, found))
+    for home, held in homes.items():
+        yield from attempt("sessions", partial(sources.copilot_home, home, held))
+    yield from attempt("sessions", lambda: sources.doubles(homes))
     yield from attempt("links", lambda: sources.links(found))
     yield from attempt("sources", lambda: sources.sources(facts))
     yield from attempt("Copilot CLI", lambda: sources.cli_versions(found))

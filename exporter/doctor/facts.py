@@ -34,7 +34,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything the doctor starts from.
+    """Everything the doctor starts from; `other_homes` are followed beside `copilot_home`.
 
     `cli_telemetry` holds the variables named in `sinks.VARIABLES` that are set. `rows` are the settings in force,
     secrets masked already (path, value, origin). `status` is the running daemon's answer to `status`, None without
@@ -47,6 +47,7 @@ class Facts:
     open_files: int
     quarantine_bytes: int
     line_bytes_max: int
+    other_homes: tuple[Path, ...] = ()
     sinks: tuple[SinkProbe, ...] = ()
     sources: tuple[SourceFacts, ...] = ()
     config_file: Path | None = None

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect
+from exporter.core.delivery.verdict import Accepted, Later, Missing, Suspect, acceptance_fault
 from exporter.doctor.check import Check, Probe, described, existing, shown_size, shown_url
 from exporter.doctor.facts import Facts
 from exporter.doctor.way import DIRECT, Way
@@ -35,6 +36,9 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _FREE_BYTES_MIN: Final = 256 << 20
 _TIMEOUT_SECONDS: Final = 3.0
 _CLOCK_SECONDS_MAX: Final = 60.0
+_QUESTION: Final = b'{"id":"exporter doctor?"}'
+_LARGE_QUESTION: Final = b'{"id":"exporter doctor?","title":"%s"}' % (b"." * (5 << 19))
+"""More than a proxy takes by default, and less than a receiver does."""
 _TAKEN: Final = (200, 202, 204, 400)
 """Answers of an endpoint to an empty request of a signal that it takes."""
 _UNSUPPORTED: Final = (404, 405, 415, 501)
@@ -54,9 +58,10 @@ class MissionControlProbe:
     way: Way = DIRECT
 
     async def probe(self) -> Probe:
-        """Ask what delivery asks first, a registration, with nothing in it, and judge the answer as delivery does.
+        """Ask what delivery asks first, a registration, and judge the answer as delivery does.
 
-        A Mission Control rejects the body; whatever answers 404 has no sessions at this address.
+        The id is none that a session may have: a Mission Control refuses it after a look at the token, so that asking
+        makes no session. One that takes any id has one session of that name, however often it is asked.
         """
         private = _private(self.name, self.url, "the token" if self.token else "", self.token_file)
         if self.token_fault:
@@ -65,10 +70,27 @@ class MissionControlProbe:
         headers = {**_AGENT, **({"Authorization": f"Bearer {self.token}"} if self.token else {})}
         headers["Content-Type"] = "application/json"
         url = self.url.rstrip("/") + "/sessions"
-        answer = await _ask(url, headers, b"{}", self.way)
+        answer = await _ask(url, headers, _QUESTION, self.way)
         if isinstance(answer, HttpAnswer):
-            return Probe((self._judged(answer), *private), _ahead(answer))
+            judged = self._judged(answer)
+            sizes = await self._sizes(url, headers) if judged.verdict == "ok" else ()
+            return Probe((judged, *sizes, *private), _ahead(answer))
         return Probe((_unreachable(self.name, self.url, answer, self.way, "check certificate_file"), *private))
+
+    async def _sizes(self, url: str, headers: Mapping[str, str]) -> tuple[Check, ...]:
+        """Ask with a body as large as that of an ordinary event may be, which a proxy before the receiver may refuse.
+
+        A receiver of ours says 413 as JSON: that is its limit of a registration, and no event is sent so.
+        """
+        answer = await _ask(url, headers, _LARGE_QUESTION, self.way)
+        if not isinstance(answer, HttpAnswer) or answer.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return ()
+        if answer.headers.get("content-type", "").startswith("application/json"):
+            return ()
+        who = answer.headers.get("server", "") or "a program without a name"
+        detail = f"{who} before the receiver refuses a request of {shown_size(len(_LARGE_QUESTION))} (413)"
+        remedy = "larger events go to quarantine: raise its limit, for nginx client_max_body_size 64m"
+        return (Check(self.name, "warning", detail, remedy),)
 
     def _judged(self, answer: HttpAnswer) -> Check:
         where, status, judged = shown_url(self.url), answer.status, judge(answer)
@@ -79,12 +101,16 @@ class MissionControlProbe:
             return Check(self.name, "failed", f"{where} refuses {what} ({status})", remedy)
         if isinstance(judged, Accepted) and read_session(answer.body) is None:
             judged = Later(NO_SESSION_ID)
+        is_from_elsewhere = 200 <= status < 300
+        if isinstance(judged, Suspect):  # a refusal, but of what?
+            page = acceptance_fault(status, answer.headers.get("content-type", ""), answer.body, whole=answer.whole)
+            is_from_elsewhere, judged = page is not None, judged if page is None else Later(page)
         if isinstance(judged, Accepted | Suspect):
             return Check(self.name, "ok", f"{where} answers and accepts {'the token' if self.token else 'us'}{way}")
         if isinstance(judged, Missing):
             remedy = "check mission_control.url: it ends in /agents at our own receiver"
             return Check(self.name, "failed", f"{where} has no Mission Control at this address (404)", remedy)
-        if 200 <= status < 300 and isinstance(judged, Later):
+        if is_from_elsewhere and isinstance(judged, Later):
             remedy = "check mission_control.url, and whether a sign-in page or a proxy is in between"
             return Check(self.name, "failed", f"{where}: {judged.reason}", remedy)
         return _unexpected(self.name, where, status)

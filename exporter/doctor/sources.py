@@ -70,6 +70,33 @@ def find(copilot_home: Path) -> SessionFacts:
     return SessionFacts(tuple(path for _, path in sorted(found, reverse=True)), unreadable, tuple(links))
 
 
+def together(some: Iterable[SessionFacts]) -> SessionFacts:
+    """Return what was found in several directories as one, newest first."""
+    found = list(some)
+    files = sorted((path for one in found for path in one.files), key=_changed, reverse=True)
+    links = tuple(path for one in found for path in one.links)
+    return SessionFacts(tuple(files), sum(one.unreadable for one in found), links)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def doubles(homes: Mapping[Path, SessionFacts]) -> Iterator[Check]:
+    """Name the sessions that several directories have: they are followed in one."""
+    places: dict[str, list[Path]] = {}
+    for found in homes.values():
+        for path in found.files:
+            places.setdefault(path.parent.name, []).append(path.parent)
+    twice = {session: paths for session, paths in places.items() if len(paths) > 1}
+    for session, paths in list(twice.items())[:_SHOWN_MAX]:
+        detail = f"session {session} is in {' and in '.join(map(str, paths))}; it is delivered from one of them"
+        yield Check("session", "warning", detail, "a copied home? remove one of the two directories")
+
+
 def links(found: SessionFacts) -> Iterator[Check]:
     """Say which links are there instead of session directories and files, and which of them are not followed."""
     for path in found.links[:_SHOWN_MAX]:
@@ -80,15 +107,15 @@ def links(found: SessionFacts) -> Iterator[Check]:
             yield Check("link", "note", f"{path} is a link and is followed: {path.resolve()}")
 
 
-def copilot_home(facts: Facts, found: SessionFacts) -> Iterator[Check]:
+def copilot_home(home: Path, found: SessionFacts) -> Iterator[Check]:
     """Check whether the sessions are where we look for them."""
-    name, root = "sessions", facts.copilot_home / "session-state"
+    name, root = "sessions", home / "session-state"
     elsewhere = "if the CLI keeps its files elsewhere, set copilot_home (or COPILOT_HOME)"
-    if not facts.copilot_home.exists():
-        detail = f"{facts.copilot_home} is not there"
+    if not _is_there(home):
+        detail = f"{home} is not there"
         yield Check(name, "warning", detail, f"use the Copilot CLI once; {elsewhere}")
         return
-    if not root.exists():
+    if not _is_there(root):
         yield Check(name, "note", f"no session yet: {root} is not there", f"use the Copilot CLI once; {elsewhere}")
         return
     try:
@@ -105,6 +132,14 @@ def copilot_home(facts: Facts, found: SessionFacts) -> Iterator[Check]:
         yield Check(name, "ok", detail)
     else:
         yield Check(name, "note", detail, f"use the Copilot CLI once; {elsewhere}")
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether there is something, or may be: nobody can look into a closed directory."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
 
 
 def cli_versions(found: SessionFacts) -> Iterator[Check]:

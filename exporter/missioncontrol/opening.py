@@ -1,4 +1,4 @@
-"""Opens a receiver on a SQLite store: inside the exporter, or alone for a team."""
+"""Opens a receiver: inside the exporter on a SQLite store, or alone for a team on any."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.public import PublicUrl
 from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import ReceiverOptions
+from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
 
@@ -39,7 +40,7 @@ def open_embedded(
 
 
 async def serve_alone(
-    store: Path,
+    store: str,
     redact: RedactEvent,
     *,
     host: str,
@@ -53,7 +54,11 @@ async def serve_alone(
 ) -> None:
     """Serve a receiver until `stop`; print its address on stdout once it listens, and `say` what else helps."""
     token = _token_in(token_file) if token_file is not None else None
-    with SqliteStore(store) as opened:
+    with open_store(store, may_be_away=True) as opened:
+        for notice in opened.notices:
+            say(notice)
+        if opened.index_of is not None:
+            say("Searches look through the events themselves, which is slower than an index")
         app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host], public=public, **options)
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(server.address(), flush=True)  # noqa: T201  the one result of this command
@@ -65,16 +70,6 @@ async def serve_alone(
             await stop.wait()
         finally:
             await server.stop()
-
-
-def store_path(store: str) -> Path:
-    """Return the file that --store names, as a path or as sqlite:///PATH."""
-    scheme, separator, rest = store.partition("://")
-    if not separator:
-        return Path(store)
-    if scheme != "sqlite":
-        raise UsageError(f"--store {scheme}: is not a store this receiver knows", hint="give a path, or sqlite:///PATH")
-    return Path(rest)
 
 
 def _token_in(file: Path) -> str:

@@ -3,12 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Protocol, TypedDict, Unpack
+from typing import Any, Final, Protocol, TypedDict, Unpack, assert_never
 
 from starlette.requests import Request
 
+from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.events.tool_calls import Commands
@@ -16,21 +19,24 @@ from exporter.missioncontrol.http.request_intake import Counters, RequestIntake,
 from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Batch
+from exporter.missioncontrol.live.notes import NoNotes, Note, Notes
 from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
 from exporter.missioncontrol.live.waiting import OpenWaits
+from exporter.missioncontrol.search.index import TextIndex
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import Query, results
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.eraser import Eraser
 from exporter.missioncontrol.store.ownership import uploading
 from exporter.missioncontrol.store.port import Database, Job, Result, Store, StoreError
-from exporter.missioncontrol.store.queries import newest_event
+from exporter.missioncontrol.store.queries import events_numbered, newest_event
 from exporter.missioncontrol.store.retention import Retention, due
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
 from exporter.missioncontrol.store.tokens import OWNER, Holder
 
 _FRESH_SECONDS: Final = 0.15
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
+_NOTES_MAX: Final = 10_000
 _log: Final = logging.getLogger(__name__)
 
 
@@ -68,14 +74,15 @@ class Receiver:
     def __init__(self, store: Store, redact: RedactEvent | None = None, **options: Unpack[ReceiverOptions]) -> None:
         self.store, self.retention = store, options.get("retention") or Retention()
         self.make_trace, self.project = options.get("make_trace"), options.get("project")
-        self.search = SearchIndex(store)
-        self.eraser = Eraser(store, lambda: self.search.forget([]))
+        self.search = SearchIndex(store) if store.index_of is None else None
+        self.eraser = Eraser(store, partial(self._forget_words, []))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
         self.counters = Counters()
         self.intake = RequestIntake(
             options.get("limits") or RequestLimits(), self.counters, redact, options.get("commands")
         )
+        self.notes: Notes = NoNotes()
         self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
 
@@ -115,14 +122,16 @@ class Receiver:
     ) -> tuple[list[dict[str, Any]], int | None]:
         """Return events that contain the words, and where to continue; waits shortly for events stored just now."""
 
-        def search(database: Database) -> tuple[list[dict[str, Any]], int | None]:
-            return self.search.read(
-                lambda index: results(database, index, query, below, session_id=session_id, limit=limit)
-            )
+        def search_in(database: Database, index: TextIndex) -> tuple[list[dict[str, Any]], int | None]:
+            return results(database, index, query, below, session_id=session_id, limit=limit)
 
+        search, index_of = self.search, self.store.index_of
+        if search is None:
+            assert index_of is not None
+            return await self.read(lambda database: search_in(database, index_of(database)))
         newest = await self.read(newest_event)
-        await asyncio.to_thread(self.search.catch_up, newest, _FRESH_SECONDS)
-        return await self.read(search)
+        await asyncio.to_thread(search.catch_up, newest, _FRESH_SECONDS)
+        return await self.read(lambda database: search.read(partial(search_in, database)))
 
     async def apply_retention(self) -> None:
         """Forget sessions that are too old or too many every hour, until cancelled."""
@@ -138,9 +147,9 @@ class Receiver:
         """Forget every session that the retention does not allow; return how many they were."""
         gone = 0
         if (oldest := self.retention.oldest(self._clock())) is not None:
-            await asyncio.to_thread(self.store.remove_set_aside, oldest)
+            await asyncio.to_thread(self.store.clean, oldest)
         while True:
-            now, index_bytes = self._clock(), self.search.size_bytes
+            now, index_bytes = self._clock(), self.search.size_bytes if self.search is not None else 0
             ids = await self.read(lambda database: due(database, self.retention, now, index_bytes))  # noqa: B023
             if not ids:
                 return gone
@@ -152,7 +161,7 @@ class Receiver:
         if await self.eraser.is_pending(session_ids):
             return await self._finish_erasing()
         numbers = await self.read(lambda database: [number_of(database, id) for id in session_ids])
-        await asyncio.wrap_future(self.search.forget(numbers))
+        await asyncio.wrap_future(self._forget_words(numbers))
         now = self.now()
 
         def forget(database: Database) -> None:
@@ -162,8 +171,16 @@ class Receiver:
         await self.write(forget)
         for session_id in session_ids:
             self.waiting.end(session_id)
-            self.live.publish_session(session_id, deleted=True)
+            self.publish_session(session_id, deleted=True)
         return await self._finish_erasing()
+
+    def _forget_words(self, sessions: Sequence[int]) -> "Future[bool]":
+        """Remove sessions from the index, if there is one; `SearchIndex.forget` says what the answer means."""
+        if self.search is not None:
+            return self.search.forget(sessions)
+        answer: Future[bool] = Future()
+        answer.set_result(True)
+        return answer
 
     async def _finish_erasing(self) -> None:
         with api_errors():
@@ -188,15 +205,75 @@ class Receiver:
         if self.waiting.add_durable(session_id, (event.envelope for event in stored.new)):
             await self._report_waiting(session_id)
         await self.show_live(session_id, batch.ephemeral)
+        if stored.new:
+            self.notes.tell(Note("stored", session_id, stored.first, len(stored.new)))
         if stored.new or batch.rewound:
-            self.live.publish_session(session_id)
+            self.publish_session(session_id)
         return stored
 
     async def show_live(self, session_id: str, events: list[bytes]) -> None:
         """Pass ephemeral events on to subscribers; nothing of them is stored but perhaps the session's state."""
         self.live.publish_events(session_id, events, ephemeral=True)
+        if events:
+            self.notes.tell(Note("live", session_id, events=tuple(events)))
         if self.waiting.add_live(session_id, events):
             await self._report_waiting(session_id)
+
+    def publish_session(self, session_id: str, *, deleted: bool = False) -> None:
+        """Publish that a session changed, here and at the other receivers of the store."""
+        self.live.publish_session(session_id, deleted=deleted)
+        self.notes.tell(Note("deleted" if deleted else "session", session_id))
+
+    def publish_exporter(self, exporter_id: str) -> None:
+        """Publish that an exporter reported on itself, here and at the other receivers of the store."""
+        self.live.publish_exporter(exporter_id)
+        self.notes.tell(Note("exporter", exporter_id))
+
+    async def hear(self) -> None:
+        """Publish what other receivers of the store tell, until cancelled."""
+        heard: asyncio.Queue[Note] = asyncio.Queue(_NOTES_MAX)
+        loop = asyncio.get_running_loop()
+
+        def put(note: Note) -> None:
+            with suppress(asyncio.QueueFull):  # a page that lacks it has it when it is loaded again
+                heard.put_nowait(note)
+
+        def put_from_a_thread(note: Note) -> None:
+            loop.call_soon_threadsafe(put, note)
+
+        self.notes = self.store.open_notes(put_from_a_thread)
+        try:
+            while True:
+                with suppress(ApiError):  # the session was deleted, or the store is away
+                    await self._heard(await heard.get())
+        finally:
+            await asyncio.to_thread(self.notes.close)
+
+    async def _heard(self, note: Note) -> None:
+        """Publish one note; states and waits that it changes were reported where it comes from."""
+        match note.kind:
+            case "stored":
+                await self._heard_stored(note)
+            case "live":
+                self.live.publish_events(note.id, list(note.events), ephemeral=True)
+                self.waiting.add_live(note.id, note.events)
+            case "session":
+                self.live.publish_session(note.id)
+            case "deleted":
+                self.waiting.end(note.id)
+                self.live.publish_session(note.id, deleted=True)
+            case "exporter":
+                self.live.publish_exporter(note.id)
+            case _:
+                assert_never(note.kind)
+
+    async def _heard_stored(self, note: Note) -> None:
+        if not self.live.has(note.id) and not self.waiting.is_waiting(note.id):
+            return
+        bodies = await self.read(partial(events_numbered, session_id=note.id, first=note.first, count=note.count))
+        self.live.publish_events(note.id, bodies, ephemeral=False)
+        envelopes = [envelope for body in bodies if isinstance(envelope := decode(body), Envelope)]
+        self.waiting.add_durable(note.id, envelopes)
 
     async def _report_waiting(self, session_id: str) -> None:
         state = "needs_attention" if self.waiting.is_waiting(session_id) else None
@@ -206,7 +283,7 @@ class Receiver:
         except ApiError:  # the session is unknown, or was deleted
             self.waiting.end(session_id)
             return
-        self.live.publish_session(session_id)
+        self.publish_session(session_id)
 
 
 def receiver_of(request: Request) -> Receiver:

@@ -1,6 +1,7 @@
 """The way of one event from a session file to a sink, in reading order.
 
 segment_reader  reads a session file from a position and makes redacted segments, once for all sinks at that position
+redactors       the functions of a redactor, and redaction_helper a process that redacts ahead in a long backlog
 feed            what a lane asks of its feed, the next segment and what it means to the sink; and the feed of a sink
                 that takes the events themselves, which are the segments as they are read
 record_feed     makes segments into the records of an OTLP signal, and keeps those for the other signals

@@ -29,6 +29,8 @@ class FeedSums:
 
     counts = False
     hurried = False
+    lives = False
+    """Whether what happens now is sent for as long as this program runs."""
 
     @property
     def settled(self) -> bool:
@@ -46,6 +48,10 @@ class FeedSums:
 
     def counted(self) -> None:
         """Note that something was counted."""
+
+    def was_accepted(self, state: bytes) -> bool:
+        """Tell whether something of sums, as they are stored, was ever accepted."""
+        return False
 
     async def run(self, sink_state: "SinkState", quiet: Callable[[], bool]) -> None:
         """Send what was counted until cancelled."""
@@ -97,6 +103,12 @@ class Feed(ABC):
         A sink of events is taken to have nothing: it is sent everything again, and its ids make that harmless.
         """
         return {}
+
+    def begin_at(self, since: Callable[[str], float], passed: Callable[[str], None]) -> None:  # noqa: B027  see below
+        """Send nothing of what a session held before the time that `since` returns for it; `passed` is told of it.
+
+        Most feeds send sessions whole.
+        """
 
     def taken(self, segment: Segment, ids: Sequence[str]) -> tuple[int, str | None]:
         """Return how many events a sink has taken with these ids of a segment, and the id of the last one."""

@@ -9,16 +9,17 @@ import asyncio
 import sqlite3
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from random import random
 from typing import Final
 
 from exporter.core.delivery.gathering import Gathering
 from exporter.core.delivery.position import Identity, Mark, Position
-from exporter.core.delivery.segment import Segment, Unsendable
+from exporter.core.delivery.segment import BYTES_MAX, Segment, Unsendable
 from exporter.core.delivery.session_state import Agreement, SessionEvent
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.notice import Level
+from exporter.core.notice import Level, NoticeName
 from exporter.pipeline.sink_session import STORE_RETRY_SECONDS, Delivered, SinkSession
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sources.files.session_file import SessionFile, open_inside
@@ -153,6 +154,10 @@ class Lane:
             self._session.take_requests()
             return await self._session.send_event(event)
 
+    def read_whole(self) -> None:
+        """Send what the sink lacks of the session from its first event on, at the next turn."""
+        self._session.requests.append(SessionEvent.REPAIR)
+
     async def repair(self, different: list[str]) -> None:
         """Make the receiver hold what the file holds: ask what it has, hide what it has otherwise, send the rest."""
         async with self._turning:
@@ -183,7 +188,7 @@ class Lane:
                 return self._settle() if self.stopped else more
             except StoreDamagedError as error:
                 message = "the store is damaged and set aside; the receiver is asked"
-                self._session.say(Level.ERROR, message, aside=str(error.path))
+                self._session.say(NoticeName.DATABASE_SET_ASIDE, Level.ERROR, message, aside=str(error.path))
                 return True
             except QuarantineFullError:
                 self._session.troubled("quarantine_full", "the quarantine is full; the session waits for room")
@@ -233,6 +238,8 @@ class Lane:
 
     async def _next(self, after: Segment | None) -> Segment | None:
         limits = self.sink_state.sink.limits()
+        if self.sink_state.busy > 1 and self.sink_state.feed.holds_events:  # together they take as much as one alone
+            limits = replace(limits, bytes_max=min(limits.bytes_max, BYTES_MAX))
         return await self.sink_state.feed.next(self.file, self._session.walk, after, limits)
 
     async def _deliver(self, segment: Segment) -> bool:
@@ -262,9 +269,11 @@ class Lane:
         feed, refused = self.sink_state.feed, delivered.refused
         ids, hashes = segment.without(refused, for_digest=self.sink_state.sink.capabilities.digest)
         counted, (events, last_id) = feed.sums.of(segment), feed.taken(segment, ids)
-        if ids or events or segment.unsendable or refused:  # what is ephemeral alone moves no mark
+        moves = segment.is_passed or ids or events or segment.unsendable or refused
+        if moves:  # what is ephemeral alone moves no mark
             mark = self._state.mark_after(segment.end, last_id, self._identity())
-            await self._session.commit(mark, ids, hashes, segment.masked, counted, delivered.count)
+            what = ids, hashes, segment.masked, counted, delivered.count
+            await self._session.commit(mark, *what, is_live=self.live)
         if counted:
             feed.sums.counted()
         self._session.relieved()
@@ -307,7 +316,8 @@ class Lane:
         missed = self.lag_bytes()
         if missed and self.progress.bytes_gone != missed:
             self.progress.bytes_gone = missed
-            self._session.say(Level.ERROR, "the file is gone before delivery", bytes=missed)
+            text = "the file is gone before delivery"
+            self._session.say(NoticeName.SESSION_FILE_GONE, Level.ERROR, text, bytes=missed)
         return True
 
     def _settle(self) -> bool:

@@ -6,6 +6,7 @@ same points.
 """
 
 import asyncio
+import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -22,12 +23,14 @@ from exporter.state.quarantine import QuarantineFullError
 _SEGMENTS_MAX: Final = 64
 _POLL_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
+_OLD_SECONDS: Final = 60.0
 
 
 class PendingSums(Protocol):
     """The sums of one stream. `points` says what is to be sent next until `accepted` says that it was.
 
-    It leaves out what is not over by `until_ns`, if that is given; then `waits` is still true.
+    It leaves out what is not over by `until_ns`, if that is given; then `waits` is still true. With `repeats` it
+    repeats what was accepted before, when it is time to; `repeated` says that the last points are such.
     """
 
     @property
@@ -35,7 +38,13 @@ class PendingSums(Protocol):
 
     def add(self, bodies: list[bytes]) -> None: ...
 
-    def points(self, until_ns: int | None) -> list[bytes]: ...
+    @property
+    def repeated(self) -> bool: ...
+
+    @property
+    def was_accepted(self) -> bool: ...
+
+    def points(self, until_ns: int | None, *, repeats: bool) -> list[bytes]: ...
 
     def accepted(self) -> None: ...
 
@@ -43,12 +52,21 @@ class PendingSums(Protocol):
 
 
 class MetricSender(FeedSums):
-    """Sends the sums of one sink, every `interval_seconds` or as soon as a command waits for them."""
+    """Sends the sums of one sink, every `interval_seconds` or as soon as a command waits for them.
+
+    While it `lives`, as a daemon does, it asks every `repeat_seconds` for what is to be repeated; 0: never.
+    """
 
     counts = True
 
-    def __init__(self, make: Callable[[str, bytes | None], PendingSums], interval_seconds: float) -> None:
+    def __init__(
+        self,
+        make: Callable[[str, bytes | None], PendingSums],
+        interval_seconds: float,
+        repeat_seconds: float = 0.0,
+    ) -> None:
         self.hurried = False
+        self._repeat_seconds = repeat_seconds or None
         self._make = make
         self._interval_seconds = interval_seconds
         self._sums: dict[str, PendingSums] = {}
@@ -71,6 +89,10 @@ class MetricSender(FeedSums):
         """Return what the feed packed."""
         return [line for line in segment.lines if line]
 
+    def was_accepted(self, state: bytes) -> bool:
+        """See `FeedSums`."""
+        return self._make("", state).was_accepted
+
     def counted(self) -> None:
         """Note that something was counted."""
         self._counted.set()
@@ -78,8 +100,9 @@ class MetricSender(FeedSums):
     async def run(self, sink_state: SinkState, quiet: Callable[[], bool]) -> None:
         """Send until cancelled. While sessions are still being read, as `quiet` tells, sums wait: they go by time."""
         while True:
-            await self._counted.wait()
-            hurried = await self._gather(quiet)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._counted.wait(), self._repeat_seconds if self.lives else None)
+            hurried = await self._gather(quiet) if self._counted.is_set() else False
             self._sending = True
             try:
                 all_went = await self._send_all(sink_state, None if hurried else time.time_ns())
@@ -111,9 +134,10 @@ class MetricSender(FeedSums):
             await asyncio.sleep(0)
             self._lost_store(sink_state)
         for stream, sums in list(self._sums.items()):
-            while points := sums.points(until_ns):
-                # Before anything is added, and before it is sent: a crash repeats exactly these points.
-                sink_state.store.sum_up(sink_state.sink_id, stream, sums.state(), 0)
+            while points := sums.points(until_ns, repeats=self.lives):
+                if not sums.repeated:
+                    # Before anything is added, and before it is sent: a crash repeats exactly these points.
+                    sink_state.store.sum_up(sink_state.sink_id, stream, sums.state(), 0)
                 if not await self._send(sink_state, stream, points) or self._lost_store(sink_state):
                     self._counted.set()
                     return False
@@ -150,7 +174,9 @@ class MetricSender(FeedSums):
         while True:
             step: Send | Done | Outcome = delivery.ready(sink_state.sink.limits())
             if isinstance(step, Send):
-                await _open_gate(sink_state)
+                if await _open_gate(sink_state) > _OLD_SECONDS:  # a collection has the time at which it is made
+                    sink_state.gate.unused()
+                    return False
                 ids, some = [str(number) for number in range(step.first, step.end)], points[step.first : step.end]
                 try:
                     sent = await sink_state.send(stream, ids, some)
@@ -177,11 +203,13 @@ class MetricSender(FeedSums):
                     assert_never(unknown)
 
 
-async def _open_gate(sink_state: SinkState) -> None:
-    """Wait until the sink may be sent to."""
+async def _open_gate(sink_state: SinkState) -> float:
+    """Wait until the sink may be sent to; return for how long, in seconds."""
+    begun = time.monotonic()
     while (until := sink_state.gate.ready(time.monotonic())) is not None:
         if sink_state.gate.closed:
             await asyncio.sleep(_RETRY_SECONDS)
             sink_state.gate.token_is(sink_state.sink.token())
         else:
             await asyncio.sleep(min(_RETRY_SECONDS, max(0.05, until - time.monotonic())))
+    return time.monotonic() - begun

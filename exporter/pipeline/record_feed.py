@@ -154,6 +154,16 @@ class Machine(Protocol):
     def process_died(self, observed_ns: int, error: str) -> Mapping[str, list[Record]]:
         """Return the records of what is open, which nothing else will finish."""
 
+    @property
+    def under_way(self) -> str | None:
+        """The event that began what is open, None when nothing is."""
+
+    def is_since(self, line: bytes, since: float) -> bool:
+        """Tell whether an event happened at a time, in seconds since 1970, or after it."""
+
+    def begins_anew(self, line: bytes) -> bool:
+        """Tell whether an event says that the process which began all that is open runs no more."""
+
 
 class Mapper:
     """The machines of all sessions for the signals of one endpoint, which share what was mapped already."""
@@ -166,6 +176,7 @@ class Mapper:
         self.cache = RecordCache()
         self._ended: dict[Place, SegmentRecords] = {}
         self._closed: dict[SessionFile, Place] = {}
+        self._beginning: tuple[tuple[SessionFile, int, float], Position] | None = None
         self._locks: dict[SessionFile, asyncio.Lock] = {}
 
     async def records(self, signal: str, file: SessionFile, position: Position) -> SegmentRecords | None:
@@ -203,6 +214,46 @@ class Mapper:
         for place in [place for place, one in self._machines.items() if place[0] is file and not one.open]:
             del self._machines[place]
             self._closed[file] = place
+
+    async def beginning(self, file: SessionFile, since: float) -> Position:
+        """Return where what happened from a time on begins in a file.
+
+        What was under way then goes whole, and so does a session in which nothing had been asked by then.
+        """
+        key = (file, file.generation, since)
+        async with self._locks.setdefault(file, asyncio.Lock()):
+            if self._beginning is None or self._beginning[0] != key:
+                self._beginning = (key, await self._find_beginning(file, since))
+            return self._beginning[1]
+
+    async def _find_beginning(self, file: SessionFile, since: float) -> Position:
+        machine, position, generation = self._make(file.session), START, file.generation
+        begins: tuple[Segment, int] | None = None
+        began: str | None = None
+        while (source := await self._reader.segment(file, position)) is not None and generation == file.generation:
+            for number, line in enumerate(source.lines):
+                if machine.is_since(line, since):
+                    if began is None:
+                        return START
+                    is_under_way = machine.under_way == began and not machine.begins_anew(line)
+                    machine.skip([line])
+                    is_under_way = is_under_way and machine.under_way in (None, began)  # else it ended with this one
+                    return await self._at(file, *(begins if begins and is_under_way else (source, number)))
+                machine.skip([line])
+                if machine.under_way not in (None, began):
+                    began, begins = machine.under_way, (source, number)
+            position = source.end
+            await asyncio.sleep(0)
+        if generation != file.generation or began is None:
+            return START
+        return await self._at(file, *begins) if begins and machine.under_way == began else position
+
+    async def _at(self, file: SessionFile, source: Segment, number: int) -> Position:
+        """Return the position before an event of a segment."""
+        if not number:
+            return source.start
+        before = await self._reader.segment(file, source.start, limits=(number, BYTES_MAX))
+        return before.end if before is not None else source.start
 
     def is_open(self, file: SessionFile) -> bool:
         """Tell whether a session has begun something that its process did not finish yet."""
@@ -300,11 +351,22 @@ class RecordFeed(Feed):
         self._signal = signal
         self._repeats = repeats
         self._pack = pack
+        self._since: Callable[[str], float] = lambda _: 0.0
+        self._passed: Callable[[str], None] = lambda _: None
         mapper.cache.join(signal)
+
+    def begin_at(self, since: Callable[[str], float], passed: Callable[[str], None]) -> None:
+        """See `Feed`."""
+        self._since, self._passed = since, passed
 
     async def next(self, file: SessionFile, walk: Walk, after: Segment | None, limits: BatchLimits) -> Segment | None:
         """Return the records of as many events as are mapped at once; some segments hold none."""
         position = after.end if after else walk.position
+        if position == START and (since := self._since(file.session)):
+            begins = await self._mapper.beginning(file, since)
+            if begins != START:
+                self._passed(file.session)
+                return Segment(START, begins, is_passed=True)
         return self._segment(await self._mapper.records(self._signal, file, position), walk)
 
     async def ending(self, file: SessionFile, walk: Walk) -> Segment | None:

@@ -10,8 +10,9 @@ from typing import Final
 from exporter.core.delivery.position import Position
 from exporter.core.delivery.segment import BYTES_MAX, EVENTS_MAX, Segment, SegmentBuilder
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.redaction import Redacted, RedactEvent
-from exporter.core.events.tool_calls import CALL_TYPES, MEMORY_MAX, Commands, ToolCalls, unreadable
+from exporter.core.events.redaction import Redacted, RedactEvent, Verdicts
+from exporter.core.events.tool_calls import CALL_TYPES, Commands, ToolCalls, unreadable
+from exporter.pipeline.redaction_helper import Offer, RedactionHelper
 from exporter.sources.files.session_file import OpenFiles, PastChangedError, Reader, SessionFile, starts_before
 
 _READERS_MAX: Final = 8
@@ -20,6 +21,10 @@ _LINES_PER_SLICE: Final = 32
 _FAST_SECONDS: Final = 0.0005
 _LINES_PER_SLICE_MAX: Final = 512
 _SLICE_SECONDS: Final = 0.005
+_LINES_BEFORE_MEETING: Final = 16
+"""So many lines are taken before the helper is asked again how far it has come."""
+_CALLS_MAX: Final = 16_384
+"""Calls that are remembered of a reading. What is not, is looked up: each answer without a call would read 16 MiB."""
 _SEGMENT_BYTES, _EVENT_BYTES = 2_000, 300
 """What a segment takes in memory beside the bytes of its events; live ones hold an event or two."""
 
@@ -28,7 +33,7 @@ class SegmentReader:
     """Reads segments. Work is done in slices of some milliseconds, so that the event loop stays responsive.
 
     `commands` print secrets, and what they print is masked; of each reading up to `calls_max` calls are remembered.
-    `calls_unknown` counts the answers whose call was found nowhere.
+    `calls_unknown` counts the answers whose call was found nowhere. `helper` redacts ahead where there is a backlog.
 
     Segments are kept for other sinks up to `cache_bytes` in all; a sink further behind than that reads alone until
     it stands where the others stand.
@@ -42,12 +47,14 @@ class SegmentReader:
         line_bytes_max: int,
         cache_bytes: int,
         commands: Commands | None = None,
-        calls_max: int = MEMORY_MAX,
+        calls_max: int = _CALLS_MAX,
+        helper: RedactionHelper | None = None,
     ) -> None:
         self.files = files
         self.events_read = 0
         self.calls_unknown = 0
         self._redact = redact
+        self._helper = helper
         self._commands = commands
         self._calls_max = calls_max
         self._line_bytes_max = line_bytes_max
@@ -166,12 +173,18 @@ class SegmentReader:
         begun = time.perf_counter()
         slice_end, lines_per_slice = begun + _SLICE_SECONDS, _LINES_PER_SLICE
         while not builder.full and reader.fill():
-            until = min(len(reader.lines), reader.index + lines_per_slice)
-            index = builder.take(reader.lines, reader.index, until, is_ascii=reader.is_ascii)
+            builder.verdicts = verdicts = self._verdicts(reader, builder)
+            chunk, at_once = reader.chunk, lines_per_slice
+            if verdicts is not None:
+                at_once = _LINES_PER_SLICE_MAX if verdicts.states[reader.index] else _LINES_BEFORE_MEETING
+            until = min(len(chunk.lines), reader.index + at_once)
+            index = builder.take(chunk.lines, reader.index, until, is_ascii=chunk.is_ascii)
             if index == reader.index:
                 break
             self.events_read += index - reader.index
             tail = reader.take(index)
+            if self._helper is not None and isinstance(offer := chunk.verdicts, Offer):
+                self._helper.taken(offer, index)
             now = time.perf_counter()
             fast = now - begun < _FAST_SECONDS
             lines_per_slice = min(lines_per_slice * 4, _LINES_PER_SLICE_MAX) if fast else _LINES_PER_SLICE
@@ -183,6 +196,21 @@ class SegmentReader:
                 if reader.generation != reader.file.generation:
                     break
         return tail
+
+    def _verdicts(self, reader: Reader, builder: SegmentBuilder) -> Verdicts | None:
+        """Return what the helper has told so far of the lines at hand; let it go ahead of a reader in a backlog."""
+        helper = self._helper
+        if helper is None or builder.skip is not None or builder.seen is not None:
+            return None
+        if reader.index == 0 and helper.has_room():
+            if reader.chunk.verdicts is None and len(reader.chunk.lines) > _LINES_PER_SLICE:
+                reader.chunk.verdicts = helper.offer(reader.chunk.lines)
+            while helper.has_room() and (chunk := reader.read_ahead()) is not None:
+                if (verdicts := helper.offer(chunk.lines)) is None:
+                    break
+                chunk.verdicts = verdicts
+        offer = reader.chunk.verdicts
+        return helper.look(offer) if isinstance(offer, Offer) else None
 
     def _reader(self, file: SessionFile, position: Position) -> Reader:
         reader = self._readers.pop((file, position), None)

@@ -29,7 +29,7 @@ from exporter.core.delivery.session_state import (
 )
 from exporter.core.delivery.verdict import Accepted, Later, LessCompression, Verdict
 from exporter.core.events.digest import total
-from exporter.core.notice import Level
+from exporter.core.notice import Level, NoticeName
 from exporter.pipeline.sink_state import UNWRITABLE, LaneProgress, SinkState
 from exporter.sinks.retry import retry_delay_seconds
 from exporter.sinks.sink import Items, Registered, Sent
@@ -38,6 +38,9 @@ from exporter.state.marks import StoreUnwritableError
 
 STORE_RETRY_SECONDS: Final = 1.0
 GATHER_SECONDS: Final = 0.005
+"""How long events gather after a request, so that there are 200 requests a second at most."""
+_MANY_EVENTS, _MANY_GATHER_SECONDS = 12, 0.016
+"""After a request with so many events they gather for longer: a request costs as much as sixty events."""
 _GATHER_BYTES_MAX: Final = 65_536
 _SETBACKS_HEAD_START: Final = 4
 DISAGREEMENT: Final = "disagreement"
@@ -81,6 +84,7 @@ class SinkSession:
         self._epoch = sink_state.store.epoch
         self._setbacks = 0
         self._last_sent = 0.0
+        self._sent_last = 0
         self._showing: asyncio.Task[None] | None = None
 
     def take(self, event: SessionEvent, known: Mapping[str, bytes] = _NO_IDS, verdict: Verdict = _ACCEPTED) -> None:
@@ -149,13 +153,14 @@ class SinkSession:
     def _stop(self, event: SessionEvent) -> None:
         state, why = STOPS[event]
         level = Level.WARNING if event is SessionEvent.DELETED else Level.ERROR
-        self.say(level, why.format(session=self._session))
+        self.say(NoticeName.SESSION_STOPPED, level, why.format(session=self._session))
         self._store_mark(replace(self.state.mark, state=state))
         self.state.stopped_by = event
 
     def _say_missing(self) -> None:
         if not self._sink_state.check_store():
-            self.say(Level.WARNING, "the session is not there any more; it is made again")
+            text = "the session is not there any more; it is made again"
+            self.say(NoticeName.SESSION_RECREATED, Level.WARNING, text)
 
     def _read_from_mark(self, mark: Mark) -> None:
         skip = self._sink_state.feed.skip(self.delivered)
@@ -167,7 +172,8 @@ class SinkSession:
         compared = Reconciliation(known, quarantined, self.others())
         self.walk = Walk(self._file.generation, START, None, compared, compared.skip)
         if known:
-            self.say(Level.INFO, "reading the session again from its first event", delivered=len(known))
+            text = "reading the session again from its first event"
+            self.say(NoticeName.SESSION_RESENT, Level.INFO, text, delivered=len(known))
 
     def _follow(self, verdict: Verdict) -> None:
         """Handle an answer that concerns the session, or the sink."""
@@ -191,7 +197,8 @@ class SinkSession:
 
     async def gather(self) -> None:
         """Above 200 requests a second let events gather for some milliseconds; never delay the first after a pause."""
-        wait = self._last_sent + GATHER_SECONDS - time.monotonic()
+        gather = GATHER_SECONDS if self._sent_last < _MANY_EVENTS else _MANY_GATHER_SECONDS
+        wait = self._last_sent + gather - time.monotonic()
         if wait > 0 and self._file.size - self.walk.position.offset < _GATHER_BYTES_MAX:
             await asyncio.sleep(wait)
 
@@ -238,22 +245,25 @@ class SinkSession:
         counted: Sequence[bytes] = (),
         count: int | None = None,
         confirms: bool = False,
+        is_live: bool = False,
     ) -> None:
         """Step 3: remember the mark and what led to it, or wait until that can be written. Nothing is sent before.
 
-        `count` is what the sink says it holds with these ids; `confirms` says that it holds what the mark says.
+        `count` is what the sink says it holds with these ids; `confirms` says that it holds what the mark says;
+        `is_live` that the session goes on now.
         """
         # By its count alone an answer confirms only what follows on something that is confirmed.
         follows = mark.is_confirmed and bool(ids) and not self.is_void
         confirms = confirms or (follows and count == mark.delivered + len(ids or ()))
         sink_state, what = self._sink_state, (ids or [], hashes or [], masked or {}, counted)
+        stream = sink_state.sink.stream_of_sums(self._session, mark.remote_id, is_live=is_live) if counted else None
         while True:
             if self.is_void:  # as it may have become while this waited
                 mark, confirms = replace(mark, confirmed=-1), False
             confirmed_at = time.time() if confirms else None
             try:
                 self.state.recorded(
-                    sink_state.store.commit(self._session, sink_state.sink_id, mark, *what, confirmed_at)
+                    sink_state.store.commit(self._session, sink_state.sink_id, mark, *what, confirmed_at, stream)
                 )
             except StoreUnwritableError as error:
                 self.troubled(UNWRITABLE, "the mark cannot be written; waiting", why=str(error))
@@ -274,7 +284,7 @@ class SinkSession:
         hidden = set(gone)
         left = {identity: digest for identity, digest in self.delivered().items() if identity not in hidden}
         self._store_delivered(mark, left)
-        self.say(Level.WARNING, "events were rewound", events=len(gone))
+        self.say(NoticeName.SESSION_REWOUND, Level.WARNING, "events were rewound", events=len(gone))
 
     # ---- requests -------------------------------------------------------------------------------------------
 
@@ -378,7 +388,7 @@ class SinkSession:
 
         `meanwhile` is awaited once while the first request is under way. None: the segment is given up for now.
         """
-        self._last_sent = time.monotonic()
+        self._last_sent, self._sent_last = time.monotonic(), len(segment.ids)
         delivery = Delivery(list(map(len, segment.lines)))
         is_first, count = True, None
         while True:
@@ -453,7 +463,7 @@ class SinkSession:
         progress = self._progress
         if progress.problem != problem:
             progress.troubled_since = time.monotonic()
-            self.say(Level.ERROR, message, **fields)
+            self.say(NoticeName.SESSION_DELAYED, Level.ERROR, message, **fields)
         progress.problem = problem
         progress.why = ": ".join([message, *map(str, fields.values())])
 
@@ -461,12 +471,12 @@ class SinkSession:
         """Note that nothing keeps the session from the sink any more."""
         progress = self._progress
         if progress.problem is not None:
-            self.say(Level.INFO, "the session goes on", after=progress.problem)
+            self.say(NoticeName.SESSION_RESUMED, Level.INFO, "the session goes on", after=progress.problem)
         progress.problem = progress.why = progress.troubled_since = None
 
-    def say(self, level: Level, message: str, **fields: object) -> None:
+    def say(self, name: NoticeName, level: Level, message: str, **fields: object) -> None:
         """Report something about the session and the sink."""
-        self._sink_state.say(level, message, self._session, **fields)
+        self._sink_state.say(name, level, message, self._session, **fields)
 
 
 def refusal(sent: Sent) -> str | None:

@@ -14,8 +14,8 @@ import msgspec
 from exporter.core.delivery.gate import Gate
 from exporter.core.delivery.segment import Segment, Unsendable
 from exporter.core.delivery.verdict import Later, Unauthorized, Unsupported, Verdict, supported
-from exporter.core.names import last_error_name, off_name
-from exporter.core.notice import Level, Notice
+from exporter.core.names import BACKFILL_RUN, last_error_name, met_name, off_name, shown_url
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.feed import Feed
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.sinks.retry import retry_delay_seconds
@@ -84,7 +84,14 @@ class SinkState:
     """Called when nothing is confirmed any more."""
     released: set[str] = field(default_factory=set)
     """The ids of events that leave quarantine now."""
-    _remark: str = ""
+    remark: str = ""
+    """What the sink said last of something that it accepted."""
+    _trouble: tuple[float, int] | None = None
+    """Since when the sink takes nothing, and how many failures there were before."""
+    since: float = 0.0
+    """From when the sink is sent what sessions hold, in seconds since 1970; see `meet`."""
+    whole: set[str] = field(default_factory=set)
+    """The sessions that a backfill sends whole, also what they held before that."""
     _epoch: str = ""
     _kept: str = ""
 
@@ -106,6 +113,42 @@ class SinkState:
                 self.store.void_confirmations(self.sink_id)
             self.store.remember(self._answered_fact, _NO)
 
+    def meet(self, now: float) -> None:
+        """Begin to follow for a sink: if it is new, it is sent what happens from now on, or from some days before.
+
+        A sink that an older version sent sessions to was met long ago.
+        """
+        history = self.sink.history_seconds
+        if history is None:
+            return
+        with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):  # lanes report a full disk
+            met = self.store.fact(met_name(self.sink_id))
+            if met is None:
+                names = [mark.remote_id or "" for mark in self.store.marks(self.sink_id).values()]
+                met = "0" if any(name and not name.startswith(BACKFILL_RUN) for name in names) else str(now)
+                self.store.remember(met_name(self.sink_id), met)
+            self.since = max(0.0, float(met) - history) if float(met) else 0.0
+        self.feed.begin_at(self._since_of, self._passed)
+
+    def _since_of(self, session: str) -> float:
+        """Return from when the sink is sent what a session holds; it keeps what it has of one that was sent whole."""
+        if session in self.whole or not self.since:
+            return 0.0
+        begun = self.store.mark(session, self.sink_id) is not None
+        return 0.0 if begun and not self.lacks_front(session) else self.since
+
+    def lacks_front(self, session: str) -> bool:
+        """Tell whether the sink was not sent what a session held before the sink was met."""
+        return self.store.lacks_front(session, self.sink_id)
+
+    def _passed(self, session: str) -> None:
+        self.store.note_front(session, self.sink_id, lacks=True)
+
+    def has_front(self, session: str) -> None:
+        """Note that the sink was sent a session whole."""
+        self.whole.discard(session)
+        self.store.note_front(session, self.sink_id, lacks=False)
+
     async def send(self, remote_id: str, ids: Sequence[str], lines: Sequence[bytes]) -> Sent:
         """Send a batch. An answer that the signal is not taken is returned only if that turns it off."""
         sent = await self.sink.send(remote_id, ids, lines)
@@ -126,9 +169,10 @@ class SinkState:
         with contextlib.suppress(sqlite3.Error, StoreUnwritableError, StoreDamagedError):
             if self.store.fact(self._accepted_fact) is not None:
                 return True
-            # What is counted for sums is in the marks before it is sent.
-            marks = {} if self.feed.sums.counts else self.store.marks(self.sink_id)
-            return any(mark.delivered for mark in marks.values())
+            if self.feed.sums.counts:  # what is counted is in the marks before it is sent
+                states = [one.state for one in self.store.pending_metrics(self.sink_id, 1)]
+                return any(self.feed.sums.was_accepted(state) for state in states if state is not None)
+            return any(mark.delivered for mark in self.store.marks(self.sink_id).values())
         return False
 
     @property
@@ -140,8 +184,7 @@ class SinkState:
     def _turn_off(self, refused: Unsupported) -> None:
         """Send nothing until the next start, but for one attempt each day; say so once."""
         if self.off is None:
-            fields = {"url": refused.url, "status": refused.status}
-            self.notice(Notice(Level.WARNING, self.off_text, None, self.sink.name, fields))
+            self.say(NoticeName.SIGNAL_OFF, Level.WARNING, self.off_text, status=refused.status)
         self.off = refused
         self.last_error = None
         self._remember(off_name(self.sink_id), str(refused.status))
@@ -159,30 +202,40 @@ class SinkState:
                 return
             case Later(reason=why, alarm=alarm):
                 self.retries += 1
+                self._begin_trouble()
                 self.last_error = why
                 delay = retry_delay_seconds(self.gate.failures + 1, verdict)
                 self.gate.failed(time.monotonic(), delay, alarm=alarm)
                 if alarm:
-                    self.say(Level.ERROR, "the sink needs a person", session, why=why)
-                elif self.gate.failures == 1:
-                    self.say(Level.WARNING, "the sink does not take events now; trying again", session, why=why)
+                    self.say(NoticeName.SINK_ACTION_REQUIRED, Level.ERROR, "the sink needs a person", why=why)
+                else:
+                    text = "the sink does not take events now; trying again"
+                    self.say(NoticeName.SINK_WAITING, Level.WARNING, text, why=why)
             case Unsupported():
                 self._turn_off(verdict)
             case Unauthorized(status):
                 self.last_error = f"answered {status}"
-                self.gate.unauthorized(self.sink.token_refused)
                 text = "the sink refuses the token; nothing is sent until it changes"
-                self.say(Level.ERROR, text, session, status=status)
+                if not self.gate.closed:
+                    self.say(NoticeName.SINK_REFUSED, Level.ERROR, text, status=status)
+                self._begin_trouble()
+                self.gate.unauthorized(self.sink.token_refused)
             case _:
                 self.succeeded()
+
+    def _begin_trouble(self) -> None:
+        self._trouble = self._trouble or (time.monotonic(), self.retries - 1)
 
     def succeeded(self) -> None:
         """Note an answer that shows that the sink is well."""
         if not self.feed.holds_events and (self.last_success is None or self.off is not None):
             self._remember(self._accepted_fact, "")
             self._remember(off_name(self.sink_id), "")
-        if self.gate.failures:
-            self.notice(Notice(Level.INFO, "the sink answers again", None, self.sink.name))
+        if self._trouble is not None:
+            (since, before), self._trouble = self._trouble, None
+            seconds = round(time.monotonic() - since, 1)
+            failures = self.retries - before
+            self.say(NoticeName.SINK_RECOVERED, Level.INFO, "delivering again", failures=failures, seconds=seconds)
         self.off = None
         self.gate.succeeded()
         self.last_success = time.time()
@@ -204,7 +257,8 @@ class SinkState:
         """Put events in quarantine, durably, before anything moves past them."""
         if self.quarantine.add(session, None if for_all_sinks else self.sink.name, what, detail=detail):
             for reason, count in Counter(one.reason for one in what).items():
-                self.say(Level.WARNING, "put in quarantine", session, reason=reason, events=count)
+                fields = {"reason": reason, "events": count}
+                self.say(NoticeName.QUARANTINED, Level.WARNING, "put in quarantine", session, **fields)
 
     def quarantined_ids(self, session: str) -> set[str]:
         """Return the ids of a session's events that this sink is not to be sent, because they are in quarantine."""
@@ -224,12 +278,15 @@ class SinkState:
         if sent.unnamed:
             detail = f"{sent.unnamed} of these were not taken{': ' if sent.told else ''}{sent.told}"
             try:
-                self.refuse(session, None, offset, b"".join(lines), "partly_rejected", detail)
+                self.refuse(session, None, offset, sent.shared or b"".join(lines), "partly_rejected", detail)
             except QuarantineFullError:  # to wait for room would be to send again, and again, what the sink has
-                self.say(Level.ERROR, "the quarantine is full; what was rejected is not kept", session, why=detail)
-        elif sent.told and sent.told != self._remark and not sent.rejected:
-            self.say(Level.WARNING, "the sink accepts, and warns", session, why=sent.told)
-        self._remark = sent.told or self._remark
+                text = "the quarantine is full; what was rejected is not kept"
+                self.say(NoticeName.QUARANTINE_FULL, Level.ERROR, text, session, events=sent.unnamed)
+        elif sent.told and sent.told != self.remark and not sent.rejected:
+            # Its words may repeat an event, so they are not in the log.
+            text = "the sink accepts, and warns; `exporter status --json` has its words"
+            self.say(NoticeName.SINK_WARNS, Level.WARNING, text)
+        self.remark = sent.told or self.remark
 
     def known_store(self) -> str | None:
         """Return which store the receiver had when every session was known to be in it."""
@@ -253,7 +310,7 @@ class SinkState:
             self.new_store = store
             if known is not None:
                 text = "the receiver has another store than before; every session is looked for in it"
-                self.notice(Notice(Level.WARNING, text, None, self.sink.name))
+                self.say(NoticeName.RECEIVER_STORE_CHANGED, Level.WARNING, text)
             self.on_doubt()
         return self.new_store is not None
 
@@ -264,7 +321,7 @@ class SinkState:
             begins = Level.DEBUG if self.sink.in_process else Level.INFO
             level = Level.WARNING if self.sink.went_back else begins
             text = "the receiver's store may have gone back; every session is compared with it once more"
-            self.notice(Notice(level, text, None, self.sink.name))
+            self.say(NoticeName.RECEIVER_STORE_OLDER, level, text)
             self.on_doubt()
         self._epoch, self.sink.went_back = self.sink.epoch, False
         self.keep_epoch()
@@ -308,6 +365,7 @@ class SinkState:
     def _store_fact(self) -> str:
         return f"store of sink {self.sink_id}"
 
-    def say(self, level: Level, message: str, session: str, **fields: object) -> None:
-        """Report something about a session and this sink."""
-        self.notice(Notice(level, message, session, self.sink.name, fields))
+    def say(self, name: NoticeName, level: Level, message: str, session: str | None = None, **fields: object) -> None:
+        """Report something about this sink, or about a session at it."""
+        url = shown_url(self.sink.url) if "://" in self.sink.url else None  # the embedded one has none
+        self.notice(Notice(name, level, message, session, self.sink.name, url, fields))

@@ -10,6 +10,7 @@ from exporter.core.delivery.schedule import Schedule
 from exporter.core.delivery.segment import BYTES_MAX
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_state import SinkState
+from exporter.sources.files.session_file import SessionFile
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 
 TOKEN_POLL_SECONDS: Final = 1.0
@@ -29,6 +30,8 @@ class SinkWorkers:
         self.sink_state = sink_state
         self.name = sink_state.sink.name
         self.lanes: dict[str, Lane] = {}
+        self.past: dict[str, SessionFile] = {}
+        """Sessions that are history already and wait for a lane."""
         self._connections = connections
         self._schedule: Schedule[Lane] = Schedule()
         self._work = asyncio.Event()
@@ -46,9 +49,10 @@ class SinkWorkers:
         """How many sessions wait for their turn."""
         return len(self._schedule)
 
-    def start(self, *, sum_up: bool) -> None:
-        """Start the workers; without `sum_up` another process sums up what is counted."""
+    def start(self, *, sum_up: bool, lives: bool = False) -> None:
+        """Start the workers; without `sum_up` another process sums up what is counted. A daemon `lives`."""
         self._sums_up = sum_up
+        self.sink_state.feed.sums.lives = lives
         if sum_up:
             self._sending_sums = asyncio.create_task(self.sink_state.feed.sums.run(self.sink_state, self._quiet))
         self._workers = [asyncio.create_task(self._worker()) for _ in range(self._connections)]

@@ -23,7 +23,7 @@ class Installation:
     `command` is the whole command line. `user` is the account of a service of the system, None for one of the user that
     installs it. `reads` are directories that are followed, `writes` those that it must be able to write.
     `environment` are variables to keep for it; they may hold secrets. `reads_environment` says that it reads the
-    environments of CLI processes.
+    environments of CLI processes, `of_many` that it follows directories of several people.
     """
 
     command: tuple[str, ...]
@@ -36,6 +36,7 @@ class Installation:
     user: str | None = None
     environment: tuple[tuple[str, str], ...] = ()
     reads_environment: bool = False
+    of_many: bool = False
 
     @property
     def mark(self) -> str:

@@ -31,9 +31,12 @@ ProtectHome=read-only
 ProtectControlGroups=yes
 ProtectKernelTunables=yes
 """
-_FOR_THE_SYSTEM: Final = """\
+_NO_CAPABILITY: Final = """\
 CapabilityBoundingSet=
 AmbientCapabilities=
+"""
+_FOR_THE_SYSTEM: Final = f"""\
+{_NO_CAPABILITY}\
 DevicePolicy=closed
 PrivateDevices=yes
 ProtectClock=yes
@@ -42,6 +45,11 @@ ProtectKernelLogs=yes
 ProtectKernelModules=yes
 RemoveIPC=yes
 KeyringMode=private
+"""
+_OF_MANY: Final = """\
+# The sessions of others are for their eyes only; this reads all files and writes none.
+CapabilityBoundingSet=CAP_DAC_READ_SEARCH
+AmbientCapabilities=CAP_DAC_READ_SEARCH
 """
 _APART: Final = """\
 PrivateUsers=yes
@@ -103,7 +111,9 @@ def _protection(installation: Installation) -> str:
     """
     used, is_system = (*installation.reads, *installation.writes), installation.user is not None
     chosen = [_FOR_THE_SYSTEM] if is_system else []
-    if is_system and not installation.reads_environment:
+    if is_system and installation.of_many:
+        chosen = [_FOR_THE_SYSTEM.replace(_NO_CAPABILITY, ""), _OF_MANY]
+    elif is_system and not installation.reads_environment:
         chosen.append(_APART)
     if is_system or not installation.reads_environment:
         private_tmp = "" if any(_is_temporary(path) for path in used) else "PrivateTmp=yes\n"

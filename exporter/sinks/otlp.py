@@ -64,13 +64,24 @@ class Streams:
         self._run_of: dict[str, str] = {}
         self._hours: dict[str, Mapping[int, int]] = {}
 
+    @property
+    def past(self) -> str:
+        """The run of the history that is sent in the name of no command."""
+        return f"{self._exporter_id}-history"
+
     def begin_run(self, sessions: Iterable[str], run: str) -> None:
-        """Send these sessions under the name of a run, unless they have a stream already."""
+        """Send these sessions under the name of a run."""
         self._run_of.update(dict.fromkeys(sessions, run))
 
-    def begin_past(self, session: str) -> None:
-        """Send a session as history, in the name of no command."""
-        self.begin_run([session], f"{self._exporter_id}-history")
+    def end_run(self, sessions: Iterable[str]) -> None:
+        """Send what these sessions do from now on as what happens now."""
+        for session in sessions:
+            self._run_of.pop(session, None)
+            self._hours.pop(session, None)
+
+    def counted(self, session: str, began_as: str | None, *, is_live: bool) -> str | None:
+        """Return the stream of the metrics of a session now; `began_as` is the one that it began with."""
+        return self._run_of.get(session) or (self._exporter_id if is_live else began_as)
 
     def is_live(self, stream: str) -> bool:
         """Tell whether a stream is that of what happens now; those of runs are history, after a restart as well."""
@@ -82,9 +93,7 @@ class Streams:
 
     def of(self, session: str, *, by_hour: bool) -> str:
         """Return the stream of a session that has none yet; where that depends on the hour, what `at` wants."""
-        run = self._run_of.get(session)
-        if run is None:
-            return self._exporter_id
+        run = self._run_of.get(session, self._exporter_id)
         return f"{run}/{session}" if by_hour else run
 
     def is_history(self, stream: str) -> bool:
@@ -138,6 +147,7 @@ class Otlp(Sink):
     records_max: int = RECORDS_MAX
     time_ns: Callable[[bytes], int] | None = None
     on_close: Callable[[], None] = lambda: None
+    history_seconds: float | None = None
     rejected: int = 0
     repeated: int = 0
 
@@ -151,9 +161,9 @@ class Otlp(Sink):
         """Return what one request may hold."""
         return BatchLimits(self.records_max, min(self.body_bytes_max, BODY_BYTES_MAX), BODY_BYTES_MAX)
 
-    def begins_in_past(self, session: str) -> None:
-        """Send the session under another name than what happens now: its metrics have the times of its events."""
-        self.streams.begin_past(session)
+    def stream_of_sums(self, session: str, remote_id: str | None, *, is_live: bool) -> str | None:
+        """See `Sink`."""
+        return self.streams.counted(session, remote_id, is_live=is_live)
 
     async def register(self, session: str, remote_id: str | None, *, restore: bool = False) -> Registration:
         """Choose the session's stream, which it keeps; sends no request."""
@@ -254,7 +264,10 @@ class Otlp(Sink):
         self.rejected += rejected
         if rejected and rejected == sum(weights):
             return [Sent(Accepted(), tuple(part.ids), refusal="rejected", told=answer.message) for part in parts]
-        return [Sent(Accepted(), unnamed=min(rejected, most), told=answer.message) for most in weights]
+        shared = b"".join([line for part in parts for line in part.lines]) if rejected and len(parts) > 1 else b""
+        first = Sent(Accepted(), unnamed=rejected, told=answer.message, shared=shared)
+        others = Sent(Accepted()) if rejected else first
+        return [first, *(others for _ in parts[1:])]
 
     async def takes_empty(self) -> bool:
         """See `Sink`. Every receiver of OTLP takes a request without records."""

@@ -68,6 +68,7 @@ class Sent:
 
     `count` is how many events of the session such a receiver says it holds now. `refusal` is the reason for the
     rejected ids; `unnamed` is how many more were rejected without their ids, and `told` is the receiver's message.
+    They may be of other sessions that shared the request: then `shared` has all that was in it; one session is told.
     """
 
     verdict: Verdict
@@ -77,6 +78,7 @@ class Sent:
     refusal: str = "rejected_by_receiver"
     unnamed: int = 0
     told: str = ""
+    shared: bytes = b""
 
 
 Registration: TypeAlias = Registered | Verdict
@@ -112,7 +114,8 @@ class Sink(ABC):
     it holds; it is empty if `verify` can. Questions about all sessions are spread over `spread_seconds_min` at least:
     the exporters of many machines must not ask a receiver at once. `body_bytes_max` bounds a request; it falls when a
     body is refused. `in_process` says that it starts and ends with this process. Where `lanes_always` is given, more
-    sessions than that are sent at a time only while they have little to send, for the memory's sake.
+    sessions than that are sent at a time only while they have little to send, for the memory's sake. Where
+    `history_seconds` is given, `run` sends nothing of what happened earlier than that before it met the sink.
     """
 
     name: str
@@ -130,6 +133,7 @@ class Sink(ABC):
     spread_seconds_min: float = 60.0
     in_process: bool = False
     lanes_always: int | None = None
+    history_seconds: float | None = None
     body_bytes_max: int = 1 << 62
 
     @abstractmethod
@@ -150,8 +154,9 @@ class Sink(ABC):
     ) -> Sent:
         """Send one batch in file order; `rewound` are ids that are no longer in the file."""
 
-    def begins_in_past(self, session: str) -> None:  # noqa: B027  most sinks treat the past as the present
-        """Note that a session of which it has nothing yet did not change lately."""
+    def stream_of_sums(self, session: str, remote_id: str | None, *, is_live: bool) -> str | None:
+        """Return under which name what is counted of a session is sent; `is_live` says that it happens now."""
+        return remote_id
 
     async def takes_empty(self) -> bool:
         """Send a request with nothing in it, if there is one; return whether it is accepted."""

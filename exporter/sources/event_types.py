@@ -1,6 +1,6 @@
 """The known event types, by name, so that `doctor --schema` can name new ones; delivery does not use them.
 
-The names are in `event_types.txt`.
+The names are in `event_types.txt`, made from the schema that the CLI ships (`tests/real/event_types.py`).
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 KNOWN: Final = frozenset(Path(__file__).with_name("event_types.txt").read_text(encoding="ascii").split())
 NO_NAME: Final = "(not a name)"
 # What does not look like a name may be content, and is counted only.
-_TYPE: Final = re.compile(r"[a-z][a-z0-9_]{0,63}(\.[a-z0-9_]{1,64}){0,4}")
+_TYPE: Final = re.compile(r"[a-z][A-Za-z0-9_]{0,63}(\.[A-Za-z0-9_]{1,64}){0,4}")
 _METHOD: Final = re.compile(r"[a-zA-Z]{1,40}(\.[a-zA-Z]{1,40}){0,4}")
 
 

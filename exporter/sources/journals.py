@@ -369,9 +369,10 @@ class Journals:
             os.close(journal.descriptor)
 
 
-def session_file(copilot_home: Path, state_dir: Path, session: str) -> SessionFile:
+def session_file(roots: Sequence[Path], state_dir: Path, session: str) -> SessionFile:
     """Return where a session's events are to be read: its own file, or its journal when it has only that."""
-    own, journal = copilot_home / "session-state" / session, state_dir / JOURNALS / session
+    owns, journal = [root / session for root in roots], state_dir / JOURNALS / session
+    own = next((one for one in owns if (one / EVENTS_NAME).exists()), owns[0] if owns else journal)
     if (own / EVENTS_NAME).exists() or not (journal / EVENTS_NAME).exists():
         return SessionFile(session, own)
     file = SessionFile(session, journal, is_journal=True)

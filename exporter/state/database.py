@@ -4,6 +4,7 @@ import os
 import re
 import sqlite3
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -12,7 +13,7 @@ from exporter.errors import StateError
 
 _DAMAGE: Final = (
     *("malformed", "not a database", "file is encrypted", "disk image"),
-    *("Could not decode", "already exists", "no such table", "no such column", "newer than this exporter"),
+    *("Could not decode", "already exists", "no such table", "no such column"),
 )
 _TABLE: Final = re.compile(r"CREATE TABLE (\w+)")
 
@@ -49,12 +50,17 @@ class Schema:
     script: str
     synchronous: Literal["NORMAL", "FULL"]
 
+    @property
+    def tables(self) -> frozenset[str]:
+        """The names of its tables."""
+        return frozenset(_TABLE.findall(self.script))
+
 
 def open_database(path: Path, schema: Schema) -> tuple[sqlite3.Connection, Path | None]:
     """Open a database, or create it.
 
-    A file that is no database or is from a newer exporter is set aside; its new name is the second result. A database
-    of an earlier exporter, or one that cannot be opened now (disk full, in use), stays and raises `StateError`.
+    A file that is no database is set aside; its new name is the second result. A database of another version of this
+    program, or one that cannot be opened now (disk full, in use), stays as it is and raises `StateError`.
     """
     try:
         try:
@@ -70,16 +76,27 @@ def open_database(path: Path, schema: Schema) -> tuple[sqlite3.Connection, Path 
         ) from error
 
 
+def _refuse_newer(path: Path, schema: Schema) -> None:
+    """Raise `StateError` for a database of a newer version, before anything of it is changed."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)) as connection:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        tables = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if version > schema.version and tables & schema.tables:
+        raise StateError(
+            f"{path} was written by a newer version of this program: schema {version}, not {schema.version}",
+            hint="install that version again, or restore a backup of this one; the file is unchanged",
+        )
+
+
 def _open(path: Path, schema: Schema) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    _refuse_newer(path, schema)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
         connection.execute(f"PRAGMA synchronous={schema.synchronous}")
         connection.execute("PRAGMA foreign_keys=ON")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > schema.version:
-            raise sqlite3.DatabaseError(f"version {version} is newer than this exporter's {schema.version}")
         if version and connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("malformed")
         if 0 < version < schema.version:
@@ -90,7 +107,7 @@ def _open(path: Path, schema: Schema) -> sqlite3.Connection:
         if not version:
             connection.executescript(f"BEGIN IMMEDIATE; {schema.script}; PRAGMA user_version={schema.version}; COMMIT;")
         tables = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if missing := set(_TABLE.findall(schema.script)) - tables:
+        if missing := schema.tables - tables:
             raise sqlite3.DatabaseError(f"no such table: {min(missing)}")
     except BaseException:
         connection.close()

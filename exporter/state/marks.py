@@ -23,7 +23,7 @@ from exporter.core.delivery.position import DELETED_THERE, FOLLOWING, FOREIGN_TH
 from exporter.errors import StateError
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 
-_SCHEMA: Final = Schema(
+SCHEMA: Final = Schema(
     2,
     """
     CREATE TABLE sinks (id INTEGER PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, UNIQUE (name, url));
@@ -71,6 +71,9 @@ _LATER_TABLES: Final = """
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS others (
         session TEXT NOT NULL, sink INTEGER NOT NULL, ids BLOB NOT NULL, PRIMARY KEY (session, sink)
+    ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS fronts (
+        session TEXT NOT NULL, sink INTEGER NOT NULL, PRIMARY KEY (session, sink)
     ) WITHOUT ROWID;
 """
 T = TypeVar("T")
@@ -187,11 +190,12 @@ class MarkStore:
         masked: Mapping[tuple[str, str], int],
         counted: Sequence[bytes] = (),
         confirmed_at: float | None = None,
+        stream: str | None = None,
     ) -> Mark:
         """Remember that a sink has accepted these ids and stands at this mark; return the mark with its new count.
 
-        `masked` counts by (day, rule); `counted` are metrics to be summed up. `confirmed_at` is when the sink said that
-        it holds that count. All of it is stored or none.
+        `masked` counts by (day, rule); `counted` are metrics to be summed up, for `stream`. `confirmed_at` is when the
+        sink said that it holds that count. All of it is stored or none.
         """
         mark = replace(mark, delivered=mark.delivered + len(ids))
         statements: list[_Statement] = []
@@ -202,7 +206,7 @@ class MarkStore:
             statements.append((_DELIVER, (session, sink, msgspec.json.encode(ids), b"".join(hashes))))
         statements += [(_COUNT_MASKED, (session, sink, day, rule, count)) for (day, rule), count in masked.items()]
         if counted:
-            statements.append((_COUNT, (sink, mark.remote_id or session, msgspec.msgpack.encode(counted))))
+            statements.append((_COUNT, (sink, stream or mark.remote_id or session, msgspec.msgpack.encode(counted))))
         self._change([*statements, _put_mark(session, sink, mark)])
         return mark
 
@@ -290,6 +294,23 @@ class MarkStore:
         rows = self._run("SELECT ids FROM others WHERE session = ? AND sink = ?", (session, sink))
         return self._read(_ids, rows[0]) if rows else set()
 
+    def lacks_front(self, session: str, sink: int) -> bool:
+        """Tell whether a sink was not sent what a session held before the sink was met."""
+        return bool(self._run("SELECT 1 FROM fronts WHERE session = ? AND sink = ?", (session, sink)))
+
+    def fronts_lacking(self, sink: int) -> int:
+        """Return of how many sessions a sink was not sent what they held before the sink was met."""
+        return int(str(self._run("SELECT COUNT(*) FROM fronts WHERE sink = ?", (sink,))[0][0]))
+
+    def note_front(self, session: str, sink: int, *, lacks: bool) -> None:
+        """Remember whether a sink lacks what a session held before the sink was met."""
+        change = (
+            "INSERT OR IGNORE INTO fronts VALUES (?, ?)"
+            if lacks
+            else "DELETE FROM fronts WHERE session = ? AND sink = ?"
+        )
+        self._run(change, (session, sink))
+
     def void_confirmations(self, sink: int) -> None:
         """Forget that a sink holds what it said that it holds; when it said so stays known."""
         self._run(_VOID, (sink,))
@@ -319,7 +340,7 @@ def installation_of(state_dir: Path) -> str:
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, Path | None]:
-    connection, aside = open_database(path, _SCHEMA)
+    connection, aside = open_database(path, SCHEMA)
     try:
         connection.executescript(_LATER_TABLES)
     except DATABASE_ERRORS as error:

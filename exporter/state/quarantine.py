@@ -16,7 +16,7 @@ from exporter.core.delivery.segment import Unsendable
 from exporter.state.database import DATABASE_ERRORS, Schema, is_damage, open_database, set_aside
 
 # A rewritten file may have another event of the same size at the same offset: the hash distinguishes them.
-_SCHEMA: Final = Schema(
+SCHEMA: Final = Schema(
     2,
     """
     CREATE TABLE quarantine (
@@ -59,7 +59,7 @@ class Quarantine:
         self._path = path
         self._bytes_max = bytes_max
         self._days_max = days_max
-        self._connection, self.set_aside = open_database(path, _SCHEMA)
+        self._connection, self.set_aside = open_database(path, SCHEMA)
         self._bytes = self._measure()
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Quarantine:
             if is_damage(error):  # the damaged file is set aside, and the new one is empty
                 self._connection.close()
                 self.set_aside = set_aside(self._path)
-                self._connection, _ = open_database(self._path, _SCHEMA)
+                self._connection, _ = open_database(self._path, SCHEMA)
                 self._bytes = 0
                 raise sqlite3.DatabaseError("malformed, set aside") from error
             raise

@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from exporter.core.notice import Level, Notice
-from exporter.state.database import set_aside
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.state.lock import one_at_a_time
 
 NAME: Final = "redaction.key"
@@ -36,8 +35,10 @@ def redaction_key(state_dir: Path, say: Callable[[Notice], None]) -> bytes | Non
         try:
             with one_at_a_time(state_dir):  # so that nobody sets aside the key that another process has just made
                 if (key := _read(path)) is None:
+                    from exporter.state.database import set_aside  # which is rare, and brings SQLite
+
                     if aside := set_aside(path):
-                        say(Notice(Level.ERROR, _SAID, fields={"as": aside.name}))
+                        say(Notice(NoticeName.KEY_SET_ASIDE, Level.ERROR, _SAID, fields={"as": aside.name}))
                     key = _make(path)
         except OSError:
             return None

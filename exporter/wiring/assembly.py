@@ -1,19 +1,22 @@
 """Builds a daemon and its parts from the settings."""
 
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import MARKS, QUARANTINE
-from exporter.core.notice import Level, Notice, NoticeLog
+from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
+from exporter.daemon.backfill import deliver_past
 from exporter.daemon.daemon import Daemon, SessionScope
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
 from exporter.errors import StateError
 from exporter.pipeline.record_feed import Endings
+from exporter.pipeline.redactors import Redactors
 from exporter.pipeline.segment_reader import SegmentReader
 from exporter.pipeline.sink_state import SinkState
 from exporter.sources.files.cli_process import Holders
@@ -24,7 +27,7 @@ from exporter.state.quarantine import Quarantine
 from exporter.wiring.event_views import make_trace, project
 from exporter.wiring.sinks.kind import SinkParts
 from exporter.wiring.sinks.registry import build_sinks, configured
-from exporter.wiring.sources import file_source, observing_of
+from exporter.wiring.sources import file_source, homes_in, observing_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -44,21 +47,22 @@ def join(
 
     `local` adds the embedded Mission Control; it is also added when no other sink is configured.
     """
-    notice = NoticeLog(Level[settings.log_level.upper()], say)
+    notice = NoticeLog(Level[settings.log_level.upper()], say, time.monotonic)
     store, quarantine = _stores(settings, notice)
     embedded = local or not any(configured(settings))
     receiver_store, receiver = _open_receiver(settings, redaction, notice) if embedded else (None, None)
     files, limits = _open_files(settings.limits.open_files, notice), settings.limits
-    follow = file_source(settings, Path(settings.copilot_home) / "session-state", files, session_ids)
+    follow = file_source(settings, homes_in(settings).roots, files, session_ids, notice)
     reader = _reader(limits, files, redaction)
     side = _side_telemetry(settings, store, redaction, notice)
     take, tell = (side.take, side.tell) if side is not None else (None, None)
     tally, installation = side.tally if side is not None else None, installation_of(Path(settings.state_dir))
     endings = Endings(_holders(store), limits.abandoned_after_hours * 3600)
-    parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings)
+    host = settings.host_name or socket.gethostname()
+    parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings, host)
     daemon = Daemon(
         make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
-        make_observing=observing_of(settings, files, redaction, session_ids, take, tell),
+        make_observing=observing_of(settings, files, redaction, session_ids, notice, take, tell),
         reader=reader,
         store=store,
         quarantine=quarantine,
@@ -69,12 +73,23 @@ def join(
         give_up_seconds=settings.give_up_seconds,
         incomplete_line_seconds=limits.incomplete_line_seconds,
         holders=endings.holders,
+        deliver_past=deliver_past,
     )
-    beside = side.tasks(daemon) if side is not None else []
-    host = settings.host_name or socket.gethostname()
     return RunningExporter(
-        daemon, redaction, host, limits.max_line_bytes, installation, receiver, receiver_store, beside=beside
+        *(daemon, redaction, host, limits.max_line_bytes, notice, installation, receiver, receiver_store),
+        monitor=partial(_monitor, settings, daemon, side),
+        beside=side.tasks(daemon) if side is not None else [],
     )
+
+
+def _monitor(
+    settings: "Settings", daemon: Daemon, side: "SideTelemetry | None"
+) -> "AbstractAsyncContextManager[int] | None":
+    if settings.metrics.listen is None:
+        return None
+    from exporter.wiring.monitoring import monitored
+
+    return monitored(settings.metrics, settings.metrics.listen, daemon, side.tally if side is not None else None)
 
 
 def _side_telemetry(
@@ -97,14 +112,16 @@ def _holders(store: MarkStore) -> Holders:
 
 def _reader(limits: "Limits", files: OpenFiles, redaction: Redactors) -> SegmentReader:
     lines, cache = limits.max_line_bytes, limits.cache_bytes
-    return SegmentReader(files, redaction.event, line_bytes_max=lines, cache_bytes=cache, commands=redaction.commands)
+    of = {"line_bytes_max": lines, "cache_bytes": cache}
+    return SegmentReader(files, redaction.event, **of, commands=redaction.commands, helper=redaction.helper)
 
 
 def _open_files(wanted: int, notice: Callable[[Notice], None]) -> OpenFiles:
     possible, limit = files_possible(wanted)
     if possible < wanted:
         message = "the limit of open files is low (ulimit -n), reading is slower"
-        notice(Notice(Level.WARNING, message, fields={"limit": limit, "session_files": possible, "wanted": wanted}))
+        fields = {"limit": limit, "session_files": possible, "wanted": wanted}
+        notice(Notice(NoticeName.FEW_OPEN_FILES, Level.WARNING, message, fields=fields))
     return OpenFiles(possible)
 
 
@@ -123,7 +140,7 @@ def _open_receiver(
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
     )
     for text in store.notices:
-        notice(Notice(Level.ERROR, text))
+        notice(Notice(NoticeName.DATABASE_SET_ASIDE, Level.ERROR, text))
     return store, receiver
 
 
@@ -134,7 +151,8 @@ def _stores(settings: "Settings", notice: Callable[[Notice], None]) -> tuple[Mar
     quarantine = Quarantine(state / QUARANTINE, bytes_max=limits.quarantine_bytes, days_max=limits.quarantine_days)
     for aside in (store.set_aside, quarantine.set_aside):
         if aside is not None:
-            notice(Notice(Level.ERROR, "a database could not be read and was set aside", fields={"as": aside.name}))
+            text = "a database could not be read and was set aside"
+            notice(Notice(NoticeName.DATABASE_SET_ASIDE, Level.ERROR, text, fields={"as": aside.name}))
     return store, quarantine
 
 

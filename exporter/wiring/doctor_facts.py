@@ -17,8 +17,11 @@ from exporter.wiring.sinks.registry import probes
 def facts_of(loaded: Loaded, status: Mapping[str, Any] | None, mask: Callable[[str], str]) -> Facts:
     """Gather the facts that the doctor starts from; a secret that cannot be read is a finding, not an error."""
     settings = loaded.settings
+    homes = sources.homes_in(settings)
+    first, *others = homes.found() or [Path(homes.text)]
     return Facts(
-        copilot_home=Path(settings.copilot_home),
+        copilot_home=first,
+        other_homes=tuple(others),
         state_dir=Path(settings.state_dir),
         open_files=settings.limits.open_files,
         quarantine_bytes=settings.limits.quarantine_bytes,

@@ -11,7 +11,7 @@ from config.proxy import proxy_for
 from config.settings import Otel
 from config.token import latest, read_headers
 from exporter.core.names import otlp_name
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
 from exporter.sinks.otlp import LANES, LOG_LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
@@ -20,8 +20,16 @@ from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts, or_fault
 from otel import names
 from otel.bridge import Bridge, SignalOptions
-from otel.encode.records import log_time_ns, metric_bytes, request_bytes, resource_bytes, scope_bytes
-from otel.machines.metrics.aggregate import Aggregate, AnyPoint, MetricStream
+from otel.encode.records import (
+    log_time_ns,
+    metric_bytes,
+    of_version,
+    request_bytes,
+    resource_bytes,
+    scope_bytes,
+    version_of,
+)
+from otel.machines.metrics.aggregate import Aggregate, AnyPoint, Metrics, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.model import Attributes, Measurement
 from otel.names import Content, Instrument
@@ -83,8 +91,9 @@ def http_client(connections: int, endpoint: Endpoint) -> "HttpClient":
 class OtlpEndpoint:
     """Encodes requests for one endpoint and sends them. The constructor raises ConfigError for unusable settings."""
 
-    def __init__(self, name: str, one: Otel, connections: int = 1) -> None:
+    def __init__(self, name: str, one: Otel, connections: int = 1, host: str = "") -> None:
         self.name = otlp_name(name)
+        self._host = host if one.host_name else ""
         self.settings = one
         content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
         self.options = SignalOptions(tuple(one.signals), content, one.semconv, traceparent)
@@ -95,13 +104,28 @@ class OtlpEndpoint:
         except EndpointError as error:
             raise ConfigError(f"[{self.name}] {error}", key=self.name) from None
 
-    def assemble(self, stream: str, records: Sequence[bytes]) -> bytes:
-        """Return a request with these records, whose service.instance.id is `stream`."""
-        attributes: Attributes = {
-            names.SERVICE_NAME: self.settings.service_name,
-            names.SERVICE_VERSION: VERSION,
-            names.SERVICE_INSTANCE_ID: stream,
-        }
+    def assemble(self, stream: str, records: Sequence[bytes], *, is_metrics: bool = False) -> bytes:
+        """Return a request with these records, whose service.instance.id is `stream`.
+
+        Each version of the CLI is a resource. Of metrics each has an instance id of its own: not every backend keeps
+        the version as a label, and series of two versions would be one there.
+        """
+        by_version: dict[str | None, list[bytes]] = {}
+        for record in records:
+            by_version.setdefault(version_of(record), []).append(record)
+        return b"".join(
+            [
+                self._resource_of(f"{stream}@{version}" if is_metrics and version else stream, version, some)
+                for version, some in by_version.items()
+            ]
+        )
+
+    def _resource_of(self, instance: str, version: str | None, records: Sequence[bytes]) -> bytes:
+        attributes: Attributes = {names.SERVICE_NAME: self.settings.service_name, names.SERVICE_INSTANCE_ID: instance}
+        if version:
+            attributes[names.SERVICE_VERSION] = version
+        if self._host:
+            attributes[names.HOST_NAME] = self._host
         options = self.options
         resource = resource_bytes(attributes, options.content, options.semconv, self.settings.resource_attributes)
         return request_bytes(resource, self._scope, records)
@@ -125,7 +149,9 @@ class OtlpEndpoint:
     def not_taken(self, what: str, status: int) -> Notice:
         """Return the warning about a request that was not accepted."""
         why = f"answered {status}" if status else "no answer"
-        return Notice(Level.WARNING, f"{what} were not taken", None, self.name, {"why": why})
+        return Notice(
+            NoticeName.TELEMETRY_REJECTED, Level.WARNING, f"{what} were not taken", None, self.name, fields={"why": why}
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -148,16 +174,18 @@ class OtlpEndpoint:
                 url=self.settings.endpoint,
                 place=self._endpoint.place(signal),
                 post=partial(self.post, signal),
-                assemble=self.assemble,
+                assemble=partial(self.assemble, is_metrics=signal == "metrics"),
                 streams=streams,
                 weight=partial(weight, signal),
                 token=lambda: "\n".join(f"{key}={value}" for key, value in sorted(self._endpoint.headers().items())),
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
+                history_seconds=self.settings.history_days * 86_400.0,
             )
             if signal == "metrics":
-                sender = MetricSender(partial(self._sums, parts.notice, streams), _METRICS_SECONDS)
+                sums = partial(self._sums, parts.notice, streams)
+                sender = MetricSender(sums, _METRICS_SECONDS, self.settings.metrics_repeat_seconds)
                 feed = RecordFeed(mapper, signal, pack=_pack, sums=sender, endings=parts.endings)
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs", endings=parts.endings)
@@ -190,10 +218,18 @@ class EndpointSums:
         self._is_live = is_live
         self._temporality = endpoint.settings.temporality
         self._options = endpoint.options
-        stream = MetricStream(self._temporality, self._options.content, self._options.semconv)
+        one = endpoint.settings
+        stream = MetricStream(
+            self._temporality,
+            self._options.content,
+            self._options.semconv,
+            repeat_ns=round(one.metrics_repeat_seconds * 1e9),
+            repeats_idle=one.idle_metrics,
+        )
         loaded = Aggregate.load(state, stream) if state is not None else None
         if state is not None and loaded is None:
-            notice(Notice(Level.ERROR, "the sums of metrics cannot be read and begin anew; some were not sent"))
+            text = "the sums of metrics cannot be read and begin anew; some were not sent"
+            notice(Notice(NoticeName.METRIC_SUMS_LOST, Level.ERROR, text))
         self._aggregate = loaded or Aggregate(stream)
         self.accepted = self._aggregate.accepted
         self.state = self._aggregate.dump
@@ -206,21 +242,51 @@ class EndpointSums:
     def waits(self) -> bool:
         return self._aggregate.waits
 
-    def points(self, until_ns: int | None) -> list[bytes]:
-        # By instrument first and then by time: a backend needs the points of each series in order, but not all series'.
-        gathered: dict[Instrument, list[AnyPoint]] = {}
+    @property
+    def was_accepted(self) -> bool:
+        return self._aggregate.was_accepted
+
+    @property
+    def repeated(self) -> bool:
+        return self._aggregate.repeated
+
+    def points(self, until_ns: int | None, *, repeats: bool = False) -> list[bytes]:
         is_live = self._temporality == "cumulative" and self._is_live()
-        found = self._aggregate.collect(time.time_ns()) if is_live else self._aggregate.points(until_ns)
-        for instrument, points in found:
-            gathered.setdefault(instrument, []).extend(points)
+        if is_live:
+            found = self._aggregate.collect(time.time_ns(), repeats=repeats)
+        else:
+            found = self._aggregate.points(until_ns)
+            if not found and until_ns is None:
+                found = self._aggregate.close()
+        by_version = _by_version(found)
+        # A collection is one request, since the time of each has to grow; in parts, so that halving finds the culprit.
+        parts = max(1, _METRICS_PER_REQUEST // max(1, len(by_version)))
+        lines = []
+        for version, gathered in by_version.items():
+            metrics = self._metrics(gathered)
+            size = -(-len(metrics) // parts) if is_live else 1
+            some = [b"".join(metrics[first : first + size]) for first in range(0, len(metrics), size)]
+            lines += [of_version(one, version) for one in some]
+        return lines
+
+    def _metrics(self, gathered: "dict[Instrument, list[AnyPoint]]") -> list[bytes]:
         content, semconv = self._options.content, self._options.semconv
-        metrics = [
+        return [
             metric_bytes(instrument, points[first : first + _POINTS_PER_METRIC], self._temporality, content, semconv)
             for instrument, points in gathered.items()
             for first in range(0, len(points), _POINTS_PER_METRIC)
         ]
-        if not is_live:
-            return metrics
-        # A collection is one request, since the time of each has to grow; in parts, so that halving finds the culprit.
-        size = -(-len(metrics) // _METRICS_PER_REQUEST)
-        return [b"".join(metrics[first : first + size]) for first in range(0, len(metrics), size or 1)]
+
+
+def _by_version(found: Metrics) -> "dict[str | None, dict[Instrument, list[AnyPoint]]]":
+    """Return points by the version of the CLI, and then by instrument.
+
+    A backend needs the points of each series in the order of time, but not those of all series.
+    """
+    gathered: dict[str | None, dict[Instrument, list[AnyPoint]]] = {}
+    for instrument, points in found:
+        for point in points:
+            version = point.labels[-1] if instrument.labels[-1] is names.SERVICE_VERSION else None
+            of_one = gathered.setdefault(version if isinstance(version, str) else None, {})
+            of_one.setdefault(instrument, []).append(point)
+    return gathered

@@ -9,16 +9,14 @@ A preview shows each finding with the redacted text around it, never with the se
 """
 
 import json
-import platform
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, Final, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -28,12 +26,13 @@ from exporter.core.events.json_scanner import NotJsonError, scan_value, skip_whi
 from exporter.core.events.redaction import Redacted
 from exporter.core.events.redaction import Refused as RefusedEvent
 from exporter.core.events.tool_calls import ToolCalls, nothing_before
-from exporter.pipeline.segment_reader import SegmentReader
-from exporter.sources.files.session_file import OpenFiles, SessionFile
 from redaction.engine import Clean, Engine, Finding, Masked, Redaction, Redactor, Refused
 from redaction.rules.examples import expanded
 from redaction.rules.formats import built_in_pack, read_table
 from redaction.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from exporter.sources.files.session_file import SessionFile
 
 Format: TypeAlias = Literal["jsonl", "text"]
 
@@ -259,7 +258,7 @@ class Withheld:
 
 
 async def preview(
-    redactor: Redactor, file: SessionFile, *, budget_ms: float, line_bytes_max: int
+    redactor: Redactor, file: "SessionFile", *, budget_ms: float, line_bytes_max: int
 ) -> AsyncIterator[PreviewFinding | Withheld | int]:
     """Yield what would be redacted in the session's durable events, and after each segment the number of its events.
 
@@ -274,6 +273,9 @@ async def preview(
         if isinstance(result, Masked | Refused):
             found.append((line, result))
         return RefusedEvent(result.reason) if isinstance(result, Refused) else line
+
+    from exporter.pipeline.segment_reader import SegmentReader  # an input needs no reader of sessions
+    from exporter.sources.files.session_file import OpenFiles
 
     files = OpenFiles(1)
     reader = SegmentReader(files, note, line_bytes_max=line_bytes_max, cache_bytes=0, commands=_Told(redactor, note))
@@ -394,6 +396,9 @@ def _pack_of_code(rule: Rule, ours: _Pack, theirs: _Pack) -> _Pack:
 
 
 def _version_of(name: str) -> str:
+    import platform
+    from importlib.metadata import PackageNotFoundError, version  # what redacts an input does without it
+
     if name == _PYTHONS_OWN:
         return platform.python_version()
     try:

@@ -8,20 +8,21 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from config.errors import ConfigError
-from config.settings import Settings
+from config.settings import Metrics, Settings, Source
 from config.token import read_token
 from exporter.core.events.exempt_files import ExemptFiles, span_at
-from exporter.core.events.redaction import Masked, Redacted, Refused
+from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
 from exporter.core.notice import Notice
-from exporter.daemon.running import Redactors
 from exporter.errors import SettingsError
+from exporter.pipeline.redactors import Redactors
 from exporter.sources.files.cli_process import environment_of, lock_holders
 from exporter.state.redaction_key import existing_key, redaction_key
 from exporter.wiring.sinks.registry import configured
@@ -31,6 +32,9 @@ from redaction.engine import Redactor
 from redaction.errors import RuleError
 from redaction.known import from_environ, from_files
 from redaction.stream import DeltaStream
+
+if TYPE_CHECKING:
+    from exporter.pipeline.redaction_helper import Lines, RedactionHelper, Values
 
 _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
@@ -44,24 +48,47 @@ def make_redaction(
 ) -> Redactors:
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
     engine = make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None)
-    budget_ms = settings.redaction.budget_ms
-    clean, masked, commands = results.CLEAN, results.Masked, _Commands(engine)
+    budget_ms, commands = settings.redaction.budget_ms, _Commands(engine)
+
+    def for_values(values: Collection[str]) -> RedactEvent:
+        return _events(_exempting(settings, engine.with_known_values(values)), budget_ms)
 
     def another() -> Redactors:
-        redactor = _wrapped(settings, engine)
-        redact = redactor.redact
-
-        def event(line: bytes, /) -> Redacted:
-            result = redact(line, budget_ms)
-            if result is clean:
-                return line
-            if isinstance(result, masked):
-                return Masked(result.line, result.rules)
-            return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
-
-        return Redactors(event, redactor.redact_text, another, lambda key: _Careful(redactor.stream(key)), commands)
+        learning = _Learning.of(settings, engine)
+        redactor = _exempting(settings, learning if learning.may_change else learning.redactor)
+        return Redactors(
+            _events(redactor, budget_ms),
+            redactor.redact_text,
+            another,
+            lambda key: _Careful(redactor.stream(key)),
+            commands,
+            start_helper=lambda: _start_helper(for_values, learning.known),
+        )
 
     return another()
+
+
+def _start_helper(
+    for_values: "Callable[[Values], RedactEvent]", known: "Callable[[Lines], Values | None]"
+) -> "RedactionHelper | None":
+    from exporter.pipeline.redaction_helper import start_helper  # only what follows sessions has a helper
+
+    return start_helper(for_values, known)
+
+
+def _events(redactor: Redactor, budget_ms: float) -> RedactEvent:
+    """Return what the core asks of a redactor about one event."""
+    redact, clean, masked = redactor.redact, results.CLEAN, results.Masked
+
+    def event(line: bytes, /) -> Redacted:
+        result = redact(line, budget_ms)
+        if result is clean:
+            return line
+        if isinstance(result, masked):
+            return Masked(result.line, result.rules)
+        return Refused(result.reason if isinstance(result, results.Refused) else "redactor_failed")
+
+    return event
 
 
 class _Commands:
@@ -94,13 +121,13 @@ def make_redactor(settings: Settings, key: bytes | None) -> Redactor:
 
 def _wrapped(settings: Settings, engine: results.Engine) -> Redactor:
     """Return a redactor for one thread that has the engine's rules and the known values."""
-    rules, changing = settings.redaction, _changing_values(settings)
-    values = changing.union(from_environ(os.environ, rules.known_env), from_files(map(Path, rules.known_files)))
-    redactor: Redactor = engine.with_known_values(values)
-    if rules.known_env_of_cli or _secret_files(settings):
-        redactor = _Learning(redactor, values, look=lambda: _changing_values(settings), make=engine.with_known_values)
+    learning = _Learning.of(settings, engine)
+    return _exempting(settings, learning if learning.may_change else learning.redactor)
+
+
+def _exempting(settings: Settings, redactor: Redactor) -> Redactor:
     if patterns := [str(Path(one.path).expanduser()) for one in settings.redaction.allow if one.path]:
-        redactor = _Exempting(redactor, ExemptFiles(patterns))
+        return _Exempting(redactor, ExemptFiles(patterns))
     return redactor
 
 
@@ -130,7 +157,11 @@ def make_engine(settings: Settings, key: bytes | None) -> results.Engine:
 def _secret_files(settings: Settings) -> list[Path]:
     """Return the files that hold tokens or headers, which may change while the program runs."""
     files = [kind.secret_file(one) for kind, _, one in configured(settings)]
-    return [Path(file) for file in (*files, *(one.token_file for one in settings.source)) if file]
+    return [
+        Path(file)
+        for file in (*files, *(one.token_file for one in settings.source), settings.metrics.token_file)
+        if file
+    ]
 
 
 def _changing_values(settings: Settings) -> set[str]:
@@ -142,11 +173,14 @@ def _changing_values(settings: Settings) -> set[str]:
     for kind, _, sink in configured(settings):
         with suppress(ConfigError):
             values.update(kind.secrets(sink))
-    for source in settings.source:
+    tokens: tuple[Source | Metrics, ...] = (*settings.source, settings.metrics)
+    for one in tokens:
         with suppress(ConfigError):
-            values.add(read_token(source) or "")
+            values.add(read_token(one) or "")
     if settings.redaction.known_env_of_cli:
-        for pid in lock_holders(Path(settings.copilot_home) / "session-state"):
+        from exporter.wiring.sources import homes_in
+
+        for pid in chain.from_iterable(map(lock_holders, homes_in(settings).roots())):
             values.update(from_environ(environment_of(pid), settings.redaction.known_env))
     return values
 
@@ -162,7 +196,27 @@ class _Learning:
     values: set[str]
     look: Callable[[], set[str]]
     make: Callable[[set[str]], Redactor]
+    may_change: bool
     next_look: float = field(default_factory=lambda: time.monotonic() + _LOOK_SECONDS)
+
+    @classmethod
+    def of(cls, settings: Settings, engine: results.Engine) -> "_Learning":
+        """Return a redactor for one thread that has the engine's rules and the known values."""
+        rules, make = settings.redaction, engine.with_known_values
+        values = _changing_values(settings).union(
+            from_environ(os.environ, rules.known_env), from_files(map(Path, rules.known_files))
+        )
+        may_change = bool(rules.known_env_of_cli or _secret_files(settings))
+        return cls(make(values), values, lambda: _changing_values(settings), make, may_change)
+
+    def known(self, lines: "Lines") -> set[str]:
+        """Return the values that these lines are redacted with."""
+        is_due = time.monotonic() >= self.next_look
+        if self.may_change and (
+            is_due or any(one.startswith(_FIRST_EVENTS) for one in lines if isinstance(one, bytes))
+        ):
+            self._learn()
+        return self.values
 
     def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> results.Redaction:
         """Redact with the values known now; refuse if a redactor with them cannot be made."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from config.load import Loaded
+from config.paths import homes_of, is_pattern
 from exporter.errors import UsageError
 from exporter.service.health import problems
 from exporter.service.manager import Found, look, manager_of
@@ -75,12 +76,13 @@ def installation_of(
         VERSION,
         home,
         config_home if config_home.is_absolute() else home / ".config",
-        reads=(Path(settings.copilot_home),),
+        reads=tuple(map(Path, homes_of(settings))),
         writes=(Path(settings.state_dir), Path(settings.cache_dir), *archives),
-        stop_seconds=settings.drain_seconds,
+        stop_seconds=settings.drain_seconds + settings.linger_seconds,
         user=environ["USER"] if is_system else None,
         environment=tuple((name, environ[name]) for name in sorted(kept)),
         reads_environment=settings.redaction.known_env_of_cli,
+        of_many=len(homes_of(settings)) > 1 or any(map(is_pattern, homes_of(settings))),
     )
 
 

@@ -5,6 +5,7 @@ One entry of `KINDS` is one kind: its address in the settings, what the doctor s
 
 import asyncio
 import importlib.util
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from config.errors import ConfigError
+from config.paths import homes_of, is_pattern
 from config.source import AhpAddress, FileAddress, RpcAddress, TapAddress, address_of
 from config.token import latest, read_token
 from exporter.core.names import JOURNALS
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.doctor.facts import SourceFacts
 
 if TYPE_CHECKING:
@@ -22,8 +25,9 @@ if TYPE_CHECKING:
     from exporter.daemon.daemon import Daemon
     from exporter.daemon.live_relay import Tell
     from exporter.daemon.remote_sources import RemoteSources, Server
-    from exporter.daemon.running import Redactors
+    from exporter.pipeline.redactors import Redactors
     from exporter.sources.ahp.source import AhpSource
+    from exporter.sources.files.homes import Homes
     from exporter.sources.files.session_file import OpenFiles
     from exporter.sources.files.source import FileSource
     from exporter.sources.remote import Callbacks
@@ -140,10 +144,24 @@ def facts_of(source: "Source") -> SourceFacts:
     return SourceFacts(source.url, kind.sees, kind.sees_not, is_server=kind.serve is not None, missing=missing)
 
 
+def homes_in(settings: "Settings") -> "Homes":
+    """Return the directories of the CLI that the settings name."""
+    from exporter.sources.files.homes import Homes
+
+    named = homes_of(settings)
+    return Homes(tuple(one for one in named if not is_pattern(one)), tuple(one for one in named if is_pattern(one)))
+
+
 def file_source(
-    settings: "Settings", root: Path, files: "OpenFiles", session_ids: Sequence[str], *, journals: bool = False
+    settings: "Settings",
+    find_roots: Callable[[], list[Path]],
+    files: "OpenFiles",
+    session_ids: Sequence[str],
+    notice: Callable[[Notice], None],
+    *,
+    journals: bool = False,
 ) -> "partial[FileSource]":
-    """Return what makes a source of the session files below a directory: the CLI's, or `journals` in the same format.
+    """Return what makes a source of the session files below some directories: the CLI's, or `journals` in that format.
 
     It is called with `on_change` and `on_workspace`.
     """
@@ -151,8 +169,13 @@ def file_source(
     from exporter.sources.files.watch import best_watcher
 
     seconds = settings.limits.poll_seconds
-    watcher = best_watcher(str(root), seconds, WATCHED_NAMES)
-    return partial(FileSource, root, watcher, files, poll_seconds=seconds, only=session_ids, journals=journals)
+    watcher = best_watcher(os.path.commonpath([*find_roots()] or [Path("/")]), seconds, WATCHED_NAMES)
+
+    def tell(name: NoticeName, level: Level, message: str, session: str | None, **fields: object) -> None:
+        notice(Notice(name, level, message, session, fields=fields))
+
+    options: dict[str, Any] = {"poll_seconds": seconds, "only": session_ids, "journals": journals, "tell": tell}
+    return partial(FileSource, find_roots, watcher, files, **options)
 
 
 def observing_of(
@@ -160,6 +183,7 @@ def observing_of(
     files: "OpenFiles",
     redaction: "Redactors",
     session_ids: Sequence[str],
+    notice: Callable[[Notice], None],
     on_telemetry: OnTelemetry | None = None,
     tell: "Tell | None" = None,
 ) -> "Callable[[Daemon], RemoteSources] | None":
@@ -179,7 +203,7 @@ def observing_of(
     return lambda daemon: RemoteSources(
         daemon,
         journals=Journals(root, limits.journal_bytes),
-        make_files=file_source(settings, root, files, session_ids, journals=True),
+        make_files=file_source(settings, lambda: [root], files, session_ids, notice, journals=True),
         files=files,
         redaction=redaction,
         servers=servers,

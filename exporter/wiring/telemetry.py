@@ -5,6 +5,7 @@ only where an endpoint is configured.
 """
 
 import asyncio
+import socket
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
@@ -18,7 +19,7 @@ from config.settings import Settings
 from exporter.core.delivery.verdict import WORTH_REPEATING
 from exporter.core.events.envelope import REFUSALS, Envelope
 from exporter.core.events.redaction import Masked, RedactEvent, Refused
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.status_report import sink_status
 from exporter.pipeline.sink_workers import SinkWorkers
@@ -57,18 +58,20 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
     endpoints = [one for one in settings.otel.values() if one.health]
     if not endpoints:
         return
-    figures = Figures()
+    present = Figures()
 
     def failed(why: str) -> None:
-        daemon.notice(Notice(Level.WARNING, "the exporter's own figures were not taken", fields={"why": why}))
+        text = "the exporter's own figures were not taken"
+        daemon.notice(Notice(NoticeName.TELEMETRY_REJECTED, Level.WARNING, text, fields={"why": why}))
 
     attributes = {"service.name": "session-exporter", "service.version": VERSION}
     attributes["service.instance.id"] = exporter_id(daemon.store)
+    host = {"host.name": settings.host_name or socket.gethostname()}
     sending = [
         Health(
             endpoint_of(one),
-            lambda: figures,
-            attributes | one.resource_attributes,
+            lambda: present,
+            attributes | (host if one.host_name and one.content != "none" else {}) | one.resource_attributes,
             VERSION,
             failed=failed,
             temporality=one.temporality,
@@ -79,14 +82,15 @@ async def send_health(settings: Settings, daemon: Daemon, tally: Tally) -> None:
         for health in sending:
             health.start()
         while True:
-            figures = _figures(daemon, tally)
+            present = figures(daemon, tally)
             await asyncio.sleep(_LOOK_SECONDS)
     finally:
-        figures = _figures(daemon, tally)
+        present = figures(daemon, tally)
         await asyncio.gather(*(asyncio.to_thread(health.stop) for health in sending))
 
 
-def _figures(daemon: Daemon, tally: Tally) -> Figures:
+def figures(daemon: Daemon, tally: Tally | None) -> Figures:
+    """Return the present figures; without `tally` nothing is known of telemetry."""
     redactions: Counter[str] = Counter()
     for run in daemon.runs[:1]:
         for lane in run.lanes.values():
@@ -94,10 +98,10 @@ def _figures(daemon: Daemon, tally: Tally) -> Figures:
     return Figures(
         {run.name: _sink_figures(run) for run in daemon.runs},
         redactions,
-        dict(tally.unknown),
-        tally.orphans,
+        dict(tally.unknown) if tally is not None else {},
+        tally.orphans if tally is not None else 0,
         daemon.quarantine.count(),
-        sum(tally.defects.values()),
+        sum(daemon.defects.values()),
     )
 
 
@@ -156,8 +160,8 @@ class LiveMetrics:
 
     async def _send(self, endpoint: OtlpEndpoint, sums: EndpointSums, until_ns: int | None) -> None:
         """Send the sums that are complete; those that an endpoint does not accept now are sent again next time."""
-        while points := sums.points(until_ns):
-            body = endpoint.assemble(self._instance, points)
+        while points := sums.points(until_ns, repeats=True):
+            body = endpoint.assemble(self._instance, points, is_metrics=True)
             status = await asyncio.to_thread(endpoint.status_of, "metrics", body)
             if 200 <= status < 300:
                 self._failing.discard(endpoint.name)
@@ -271,7 +275,8 @@ class SideTelemetry:
         self, settings: Settings, store: MarkStore, redact: RedactEvent, notice: Callable[[Notice], None]
     ) -> None:
         found = settings.otel.items() if settings.source else ()
-        metered = [OtlpEndpoint(name, one) for name, one in found if "metrics" in one.signals]
+        host = settings.host_name or socket.gethostname()
+        metered = [OtlpEndpoint(name, one, host=host) for name, one in found if "metrics" in one.signals]
         if not any(one.url.startswith("ahp+") for one in settings.source):
             found = ()
         texts = [OtlpEndpoint(name, one) for name, one in found if one.content == "redacted" and "logs" in one.signals]

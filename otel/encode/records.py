@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from otel import names
 from otel.encode.keyvalues import KeyValues, key_value
+from otel.encode.sentences import sentence
 from otel.encode.varint import INT64_MAX, INT64_MIN, UINT64_MAX, counted, utf8, varint
 from otel.model import (
     Attributes,
@@ -67,6 +68,22 @@ def request_bytes(resource: bytes, scope: bytes, records: Iterable[bytes]) -> by
     """Return the body of an export request of records of one signal; all three signals have the same layout."""
     scoped = b"".join((scope, *records, _SCHEMA))
     return counted(b"\x0a", b"".join((resource, b"\x12", varint(len(scoped)), scoped, _SCHEMA)))
+
+
+@cache
+def _record_of(version: str) -> "type[bytes]":
+    return type("Record", (bytes,), {"__slots__": (), "version": version})
+
+
+def of_version(record: bytes, version: str | None) -> bytes:
+    """Return a record that knows which version of the CLI it tells of; its bytes are the same."""
+    return _record_of(version)(record) if version else record
+
+
+def version_of(record: bytes) -> str | None:
+    """Return which version of the CLI a record tells of, None where that is not known."""
+    version: str | None = getattr(type(record), "version", None)
+    return version
 
 
 class _Kept(dict[_Key, bytes]):
@@ -181,9 +198,13 @@ class Writer:
         if record.context is not None:
             trace_id, span_id = record.context
             parts.append(_LOG_CONTEXT(b"\x4a\x10", trace_id, b"\x52\x08", span_id, 0x45, _SAMPLED))
+        said = sentence(record, self._content)
         if self._shows_bodies and record.body:
             body = record.body if record.body.isascii() else record.body.decode("utf-8", "replace").encode()
-            parts.append(counted(b"\x2a", counted(b"\x0a", body)))
+            parts.append(self._log_attributes.written([(names.SUMMARY, said)]))
+        else:
+            body = utf8(said)
+        parts.append(counted(b"\x2a", counted(b"\x0a", body)))
         written = b"".join(parts)
         return b"\x12" + varint(len(written)) + written
 
@@ -254,7 +275,8 @@ def _attributes(instrument: Instrument, point: "Point | HistogramPoint", labels:
     if point.overflow:
         return labels.written([(names.OVERFLOW, True)])
     pairs = zip(instrument.labels, point.labels, strict=True)
-    return labels.written([(label, value) for label, value in pairs if value is not None])
+    shown = [(label, value) for label, value in pairs if value is not None and label is not names.SERVICE_VERSION]
+    return labels.written(shown)
 
 
 def _number(instrument: Instrument, point: Point, whole: bool, labels: KeyValues) -> bytes:

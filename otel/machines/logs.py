@@ -11,7 +11,7 @@ from otel.event import Event, payload
 from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.spans import fill, row
-from otel.model import Attributes, LogRecord
+from otel.model import Attributes, LogRecord, Span
 from otel.names import Attribute
 from otel.projection import TABLE, UNKNOWN, WARN
 
@@ -30,6 +30,8 @@ def record(event: Event, result: TraceResult, line: bytes, session: str, *, mini
     """
     convert = _ATTRIBUTES.get(event.type) if not minimal else None
     details = convert(event) if convert is not None else {}
+    if result.spans and event.type in _ENDS and not minimal:
+        details = {**details, **_ended(event.type, result.spans)}
     if result.path:
         details = {names.AGENT_PATH: result.path, **details}
     severity = _SEVERITIES.get(event.type)
@@ -50,6 +52,15 @@ def record(event: Event, result: TraceResult, line: bytes, session: str, *, mini
         details,
         _body(line),
     )
+
+
+def _ended(event_type: str, spans: list[Span]) -> Attributes:
+    """What the span says that the event ended, and the event does not: the name of its tool, and how long it took."""
+    span = next((one for one in reversed(spans) if one.operation in _ENDS[event_type]), None)
+    if span is None or names.ORPHANED in span.attributes:
+        return {}
+    seconds = round((span.end_ns - span.start_ns) / 1e9, 3)
+    return fill({names.TOOK: seconds}, (names.TOOL_NAME, span.attributes.get(names.TOOL_NAME)))
 
 
 def _body(line: bytes) -> bytes:
@@ -157,6 +168,14 @@ _ATTRIBUTES: Final[Mapping[str, _ReadAttributes]] = MappingProxyType(
         "subagent.started": _SUBAGENT,
         "subagent.completed": _SUBAGENT,
         "subagent.failed": _SUBAGENT,
+    }
+)
+# The operations whose spans an event ends.
+_ENDS: Final = MappingProxyType(
+    {
+        "tool.execution_complete": (names.EXECUTE_TOOL, names.EXTERNAL_TOOL),
+        "permission.completed": (names.PERMISSION,),
+        "hook.end": (names.EXECUTE_HOOK,),
     }
 )
 # Severities of the types whose data does not matter, and how those of the others are read from it.

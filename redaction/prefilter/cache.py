@@ -7,13 +7,38 @@ import contextlib
 import hashlib
 import os
 import stat
+import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 _OTHERS: Final = 0o077
 _FILES_MAX: Final = 8
+
+
+def fill_apart(directory: Path, make: Callable[[], object]) -> None:
+    """Have a process of its own make what fills an empty cache, so that what it leaves in memory ends with it.
+
+    Reading the tables and compiling takes twice the memory of all rules. A fork is safe on Linux and without other
+    threads; elsewhere, and after a failure, nothing is done: who needs something then makes it.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(directory.glob("*.hsdb")) or not _is_ours(directory.stat()) or not os.access(directory, os.W_OK):
+            return
+    except OSError:
+        return
+    process = os.fork()
+    if process == 0:
+        try:
+            make()
+        finally:
+            os._exit(0)
+    os.waitpid(process, 0)
 
 
 def cached_database(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:

@@ -13,13 +13,14 @@ import json
 import os
 import random
 import tempfile
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
-FORMAT = 4
+FORMAT = 5
 """Part of the cache key: raised whenever the bytes for the same parameters change."""
 
 EPHEMERAL_SHARE = 0.2
@@ -27,6 +28,8 @@ SIZE_MEDIAN_BYTES = 1080
 SIZE_SIGMA = 1.2
 SIZE_MAX_BYTES = 1_000_000
 ENVELOPE_BYTES = 330
+CALLS_MAX = 8
+"""So many calls run at a time at most. Twice as many calls end as start: of half of the ends no call is known."""
 SECRET_LIKE_EVERY = 600
 """One line in so many looks like a secret at first sight; the real sessions at hand have about as many."""
 FIRST_TIMESTAMP = datetime(2026, 11, 18, 8, 0, tzinfo=UTC)
@@ -114,6 +117,7 @@ class EventStream:
         self._prose, self._code, self._output, self._nested = corpora()
         self._parent: str | None = None
         self._milliseconds = 0
+        self._calls: deque[str] = deque(maxlen=CALLS_MAX)
         self.session_id = self._uuid()
         self.durable_ids: list[str] = []
         self.durable_bytes = 0
@@ -143,13 +147,15 @@ class EventStream:
             corpus, success = (self._output, "true") if choice < 0.3 else (self._nested, "false")
             text = corpus.text(self._random, length)
             return "tool.execution_complete", (
-                f'{{"toolCallId":"call_{self._random.getrandbits(48):012x}","model":"bench-model","success":{success},'
+                f'{{"toolCallId":"{self._calls.popleft() if self._calls else self._call()}","model":"bench-model",'
+                f'"success":{success},'
                 f'"result":{{"content":"{text}"}},"toolTelemetry":{{"properties":{{"command":"view"}},"metrics":{{}}}}}}'
             )
         if choice < 0.6:
             text = self._code.text(self._random, length)
+            self._calls.append(self._call())
             return "tool.execution_start", (
-                f'{{"toolCallId":"call_{self._random.getrandbits(48):012x}","toolName":"edit",'
+                f'{{"toolCallId":"{self._calls[-1]}","toolName":"edit",'
                 f'"arguments":{{"path":"/home/dev/work/src/{self._random.choice(_NAMES)}.py","new_str":"{text}"}}}}'
             )
         text = (self._prose if choice < 0.85 else self._code).text(self._random, length)
@@ -181,6 +187,9 @@ class EventStream:
         self._milliseconds += 7
         moment = FIRST_TIMESTAMP + timedelta(milliseconds=self._milliseconds)
         return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{self._milliseconds % 1000:03d}Z"
+
+    def _call(self) -> str:
+        return f"call_{self._random.getrandbits(48):012x}"
 
     def _uuid(self) -> str:
         digits = f"{self._random.getrandbits(128):032x}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from exporter import app
 from exporter.__main__ import main
-from exporter.daemon.running import Redactors
+from exporter.pipeline.redactors import Redactors
 
 if TYPE_CHECKING:
     from config.settings import Settings

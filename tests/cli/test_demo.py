@@ -14,6 +14,7 @@ import pytest
 from exporter.core.events.envelope import Envelope, decode
 from exporter.demo.history import HISTORY_DAYS, release, write_history
 from exporter.demo.replay import replay
+from exporter.sources.files.cli_process import Holders, Liveness
 
 FAST = 2000.0
 
@@ -162,9 +163,11 @@ def test_the_fortnight_is_written_once(tmp_path: Path) -> None:
 
 def test_what_waits_ends_with_the_demo_and_what_crashed_stays_so(tmp_path: Path) -> None:
     write_history(tmp_path, NOW)
-    locks = sorted(path.name for path in tmp_path.rglob("inuse.*"))
+    locks = [path.parent for path in sorted(tmp_path.rglob("inuse.*.lock"))]
+    lives = {Holders().of(directory) for directory in locks}
 
     release(tmp_path)
 
     assert len(locks) == 2
+    assert Liveness.RUNNING in lives  # and is shown as such, though its process is the exporter's own
     assert [path.name for path in tmp_path.rglob("inuse.*")] == ["inuse.4194303.lock"]

@@ -1,7 +1,10 @@
 """What `up`, `run` and long work say while they go on."""
 
 import json
+import logging
+from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ from exporter.cli.output.notices import Notices, as_mapping, notice_text, ready_
 from exporter.cli.output.output import Output
 from exporter.cli.output.progress import progress_text
 from exporter.cli.output.table import Palette, TerminalView
-from exporter.core.notice import Level, Notice
+from exporter.core.notice import Level, Notice, NoticeName
 
 PLAIN = Palette()
 READY: dict[str, Any] = {
@@ -21,6 +24,13 @@ READY: dict[str, Any] = {
     "bytes": 18_200_000,
     "masked": 41,
 }
+
+
+@pytest.fixture(autouse=True)
+def _no_handler_is_left() -> Iterator[None]:
+    before = list(logging.getLogger().handlers)
+    yield
+    logging.getLogger().handlers[:] = before
 
 
 def test_up_says_where_the_page_is_and_that_nothing_leaves() -> None:
@@ -56,7 +66,9 @@ def test_up_beside_an_exporter_that_does_not_tell_its_numbers_shows_none() -> No
 
 
 def test_a_notice_of_the_core_is_one_line() -> None:
-    notice = Notice(Level.WARNING, "sink does not answer", sink="mission_control", fields={"retries": 3})
+    notice = Notice(
+        NoticeName.SINK_WAITING, Level.WARNING, "sink does not answer", sink="mission_control", fields={"retries": 3}
+    )
 
     assert notice_text(as_mapping(notice), PLAIN) == "warning: sink does not answer · sink mission_control, retries 3"
 
@@ -82,8 +94,8 @@ def test_progress_says_how_far_how_fast_and_how_long(report: dict[str, Any], sai
     assert progress_text(report, 2.0) == said
 
 
-STARTED = Notice(Level.INFO, "started", fields={"sessions": 12})
-LOST = Notice(Level.ERROR, "data lost", session="3f2a")
+STARTED = Notice(NoticeName.STARTED, Level.INFO, "started", fields={"sessions": 12})
+LOST = Notice(NoticeName.DEFECT, Level.ERROR, "data lost", session="3f2a")
 
 
 def said(output: Output, level: str, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
@@ -119,6 +131,28 @@ def test_with_json_notices_are_lines_on_stdout(capsys: pytest.CaptureFixture[str
 
     assert err == ""
     assert [json.loads(line) for line in out.splitlines()] == [
-        {"message": "started", "level": "info", "sessions": 12},
-        {"message": "data lost", "level": "error", "session": "3f2a"},
+        {"event": "started", "message": "started", "level": "info", "sessions": 12},
+        {"event": "defect", "message": "data lost", "level": "error", "session": "3f2a"},
     ]
+
+
+def test_a_log_in_json_is_one_document_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(as_json=False, quiet=False, color=True)
+    output.log_as_json()
+
+    _, err = said(output, "info", capsys)
+
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert [list(line)[:4] for line in lines] == [["time", "level", "event", "message"]] * 2
+    assert [(line["level"], line["event"]) for line in lines] == [("info", "started"), ("error", "defect")]
+    assert (lines[0]["sessions"], lines[1]["session"]) == (12, "3f2a")
+    assert datetime.fromisoformat(lines[0]["time"]).tzinfo is UTC
+
+
+def test_what_libraries_log_is_a_line_without_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False, quiet=False, color=True).log_as_json()
+
+    logging.getLogger("some.library").warning("cannot read %s", "the content of an event")
+
+    line = json.loads(capsys.readouterr().err)
+    assert (line["event"], line["logger"], line["message"]) == ("library", "some.library", "cannot read %s")

@@ -45,6 +45,7 @@ def example_files(loading: Loading, tmp_path: Path) -> Path:
     directory = loading.file.parent
     (directory / "mc.token").write_text("token")
     (directory / "rpc.token").write_text("token")
+    (directory / "metrics.token").write_text("token")
     (directory / "otel.headers").write_text("a=b")
     shutil.copy(make_certificates(tmp_path).authority, directory / "mc-ca.pem")
     return directory
@@ -53,7 +54,7 @@ def example_files(loading: Loading, tmp_path: Path) -> Path:
 def test_the_example_uncommented_loads_and_holds_the_defaults(loading: Loading, example_files: Path) -> None:
     loaded = loading(uncommented())
 
-    alternatives = {"mission_control.default.token", "otel.default.headers"}
+    alternatives = {"mission_control.default.token", "otel.default.headers", "receiver.store_file"}
     assert {path for path, origin in loaded.origins.items() if origin == "default"} == alternatives
     for member in members(Settings).values():
         if isinstance(member, Field) and member.example is None and not member.path and member.kind != "tables":

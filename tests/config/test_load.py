@@ -235,7 +235,7 @@ def test_a_variable_that_is_no_setting_is_a_note(loading: Loading, variable: str
     assert nearest in note
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 def test_a_pipe_in_place_of_the_settings_file_is_refused_at_once(loading: Loading) -> None:
     os.mkfifo(loading.file)
 

@@ -24,6 +24,7 @@ URLS = st.builds(
 )
 DIRECTORIES = st.uuids().map("file:///archives/{}".format)
 PROXIES = st.one_of(st.sampled_from(["env", "none"]), URLS)
+LISTENING = st.builds("{}:{}".format, st.sampled_from(["127.0.0.1", "[::1]", "localhost"]), st.integers(0, 65_535))
 NAMING = PLAIN.map(lambda text: f"{text}x")
 ENTRIES = st.dictionaries(st.sampled_from(["value", "rule", "path"]), NAMING, min_size=1, max_size=1)
 SOURCES = st.fixed_dictionaries({"url": st.sampled_from(["file", "tap", "rpc://[::1]:1", "rpc://a.example.com:4321"])})
@@ -32,7 +33,9 @@ SOURCES = st.fixed_dictionaries({"url": st.sampled_from(["file", "tap", "rpc://[
 def value_of(field: Field) -> st.SearchStrategy[Any]:
     """A value that is sound for this field."""
     if field.address:
-        return {"http": URLS, "file": DIRECTORIES, "proxy": PROXIES}[field.address]
+        return {"http": URLS, "file": DIRECTORIES, "proxy": PROXIES, "listen": LISTENING}[field.address]
+    if field.many:
+        return PATHS | st.lists(PATHS, min_size=1, max_size=3)
     if field.path:
         return PATHS if field.kind == "text" else st.lists(PATHS, max_size=3)
     described = msgspec.json.schema(field.type)

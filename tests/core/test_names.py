@@ -2,13 +2,28 @@
 
 import pytest
 
-from exporter.core.names import drops_history, last_error_name, leaving, names_of, otlp_name, sink_name
+from exporter.core.names import (
+    INSTALLATION_HEADER,
+    LOCAL,
+    STORE_HEADER,
+    drops_history,
+    last_error_name,
+    leaving,
+    names_of,
+    otlp_name,
+    sink_name,
+)
 
 
 def test_a_sink_is_named_by_its_table_and_its_name_there() -> None:
     assert [sink_name("archive", name) for name in ("default", "cold")] == ["archive", "archive.cold"]
     assert [otlp_name("default"), otlp_name("lab", "logs")] == ["otel", "otel.lab:logs"]
     assert last_error_name(3) != last_error_name(4)
+
+
+def test_what_others_read_is_written_as_the_documents_say() -> None:
+    assert LOCAL == "local"
+    assert (STORE_HEADER, INSTALLATION_HEADER) == ("session-exporter-store", "session-exporter-installation")
 
 
 @pytest.mark.parametrize(

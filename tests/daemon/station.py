@@ -9,8 +9,9 @@ from typing import Any
 from config.settings import Limits, MissionControl, Settings
 from exporter.app import build
 from exporter.core.notice import Level, Notice
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from exporter.sinks.http_transport import HttpTransport
 from exporter.sinks.mission_control import MissionControlSink
 from tests.daemon.peer import Peer
@@ -21,7 +22,7 @@ PASS_THROUGH = Redactors(lambda line, /: line, lambda text: text)
 """Finds nothing; for tests that are about delivery and not about secrets."""
 
 
-async def until(fact: Callable[[], object], seconds: float = 15.0) -> None:
+async def until(fact: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until something is so; fail when it does not come to be."""
     end = time.perf_counter() + seconds
     while not fact():

@@ -8,16 +8,18 @@ from config.settings import Otel, Settings
 from exporter.errors import Exit
 from tests.daemon.sessions import SessionFile
 from tests.daemon.station import Exporter, Station
-from tests.otel.receiver import Receiver
+from tests.otel.receiver import Receiver, text_of
 
 DEMO: Final = files("exporter.demo").joinpath("session.jsonl").read_bytes().splitlines()
 
 
 def settings_for(station: Station, receiver: Receiver, **changes: Any) -> Settings:
-    """Return settings with one endpoint, `otel`; changes are of it, or of the settings."""
+    """Return settings with one endpoint, `otel`, which gets all history; changes are of it, or of the settings."""
     of_endpoint = {key: changes.pop(key) for key in list(changes) if key in Otel.__struct_fields__}
     address = receiver.grpc_url if of_endpoint.get("protocol") == "grpc" else receiver.url
-    return station.settings({}, otel={"default": Otel(**{"endpoint": address, **of_endpoint})}, **changes)
+    return station.settings(
+        {}, otel={"default": Otel(**{"endpoint": address, "history_days": 36_500, **of_endpoint})}, **changes
+    )
 
 
 def demo_session(station: Station, name: str = "s", lines: list[bytes] | None = None) -> SessionFile:
@@ -50,11 +52,23 @@ def attributes_of(record: Any) -> dict[str, Any]:
 
 
 def totals(receiver: Receiver, name: str) -> dict[tuple[tuple[str, Any], ...], float]:
-    """Return the newest cumulative value of every series of a counter."""
-    newest: dict[tuple[tuple[str, Any], ...], tuple[int, float]] = {}
-    for metric in receiver.metrics():
-        for point in metric.sum.data_points if metric.name == name else ():
-            labels = tuple(sorted(attributes_of(point).items()))
-            value = point.as_int or point.as_double
-            newest[labels] = max(newest.get(labels, (0, 0.0)), (point.time_unix_nano, value))
-    return {labels: value for labels, (_, value) in newest.items()}
+    """Return what every series of a counter came to: the newest values since each of its starts, of every instance."""
+    newest: dict[tuple[str, int, tuple[tuple[str, Any], ...]], tuple[int, float]] = {}
+    for part in (
+        one for it in receiver.requests if it.signal == "metrics" and it.kept for one in it.decoded().resource_metrics
+    ):
+        instance = text_of(part.resource, "service.instance.id")
+        points = (
+            p
+            for scope in part.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+            for p in metric.sum.data_points
+        )
+        for point in points:
+            key = (instance, point.start_time_unix_nano, tuple(sorted(attributes_of(point).items())))
+            newest[key] = max(newest.get(key, (0, 0.0)), (point.time_unix_nano, point.as_int or point.as_double))
+    sums: dict[tuple[tuple[str, Any], ...], float] = {}
+    for (_, _, labels), (_, value) in newest.items():
+        sums[labels] = sums.get(labels, 0.0) + value
+    return sums

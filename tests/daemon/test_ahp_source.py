@@ -13,8 +13,8 @@ import exporter.sources.rpc.source as rpc_module
 from config.errors import ConfigError
 from config.settings import MissionControl, Otel, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.core.ahp.scripted import SESSION_NAME, STEPS, ScriptedHost
 from tests.core.ahp.test_properties import gaps, happened, told
 from tests.daemon.exchange import Request

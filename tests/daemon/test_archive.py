@@ -14,8 +14,8 @@ import zstandard
 
 from config.settings import Archive, MissionControl, Settings
 from exporter.core.events.redaction import Masked
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit, UsageError
+from exporter.pipeline.redactors import Redactors
 from exporter.sinks.archive.sink import directory_of
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import SessionFile, event

@@ -8,8 +8,8 @@ import pytest
 
 from config.settings import MissionControl
 from exporter.core.events.redaction import Masked, Redacted
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit, UsageError
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor

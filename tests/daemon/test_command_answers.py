@@ -10,7 +10,7 @@ import pytest
 import exporter.sources.rpc.session as session_module
 from config.settings import MissionControl, Source
 from exporter.core.events.redaction import Redacted, Refused
-from exporter.daemon.running import Redactors
+from exporter.pipeline.redactors import Redactors
 from exporter.sources.local_socket import socket_path
 from exporter.sources.tap.source import SOCKET_NAME
 from exporter.wiring.redactor import make_redaction

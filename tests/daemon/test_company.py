@@ -42,11 +42,11 @@ class Company:
 
     def settings(self, bad: str | None) -> Settings:
         mission_controls = {"good": MissionControl(url=self.mission_control.url)}
-        endpoints = {"good": Otel(endpoint=self.otel.url)}
+        endpoints = {"good": Otel(endpoint=self.otel.url, history_days=36_500)}
         if bad is not None and bad.startswith("mission_control"):
             mission_controls["bad"] = MissionControl(url=self.bad_mission_control.url)
         elif bad is not None:
-            endpoints["bad"] = Otel(endpoint=self.bad_otel.url)
+            endpoints["bad"] = Otel(endpoint=self.bad_otel.url, history_days=36_500)
         return self.station.settings(mission_controls, otel=endpoints, give_up_seconds=GIVE_UP_SECONDS)
 
     def arrived(self) -> dict[str, Any]:
@@ -150,7 +150,10 @@ async def test_the_command_ends_with_the_status_of_the_worst(company: Company) -
             "good": MissionControl(url=company.mission_control.url),
             "bad": MissionControl(url=company.bad_mission_control.url),
         },
-        otel={"good": Otel(endpoint=company.otel.url), "bad": Otel(endpoint=company.bad_otel.url)},
+        otel={
+            "good": Otel(endpoint=company.otel.url, history_days=36_500),
+            "bad": Otel(endpoint=company.bad_otel.url, history_days=36_500),
+        },
         give_up_seconds=GIVE_UP_SECONDS,
     )
 

@@ -35,8 +35,8 @@ async def test_defects_of_every_endpoint_are_told_with_their_place(
     session = demo_session(station)
     events = session.path.read_bytes().count(b'"type":"system.notification"')
     endpoints = {
-        "one": Otel(endpoint=receiver.url, health=True),
-        "two": Otel(endpoint=receiver.url, signals=("logs",), content="redacted"),
+        "one": Otel(endpoint=receiver.url, history_days=36_500, health=True),
+        "two": Otel(endpoint=receiver.url, history_days=36_500, signals=("logs",), content="redacted"),
     }
     exporter = station.exporter(station.settings({}, otel=endpoints))
     [health] = exporter.running.beside

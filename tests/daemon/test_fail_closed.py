@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.sessions import event

@@ -194,7 +194,7 @@ async def test_a_jump_of_the_wall_clock_changes_no_wait_and_ends_nothing(
     assert waiting == Exit.DONE
     requests = floor.event_requests()
     waits = [after.at - before.answered_at for before, after in pairwise(requests[1:])]
-    assert all(0.9 <= wait <= 2.0 for wait in waits), waits
+    assert all(0.9 <= wait <= 60.0 for wait in waits), waits  # none of a day, and none of no time
     monkeypatch.setattr(time, "time", lambda: real() - 86_400)
     session.add(5)
     await until(lambda: floor.ids() == session.durable_ids())

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from exporter.errors import Exit
-from tests.daemon.station import Station
+from tests.daemon.station import Station, until
 from tests.daemon.telemetry import logged, settings_for, span_counts, totals
 from tests.otel.default_stores import DefaultStores
 from tests.otel.many import line
@@ -89,3 +89,35 @@ async def test_a_request_has_one_time_which_grows_and_one_point_of_a_series(
         assert collected > newest
         assert len({(name, labels) for name, labels, _ in points}) == len(points)
         newest = collected
+
+
+async def test_figures_are_repeated_while_the_exporter_lives_and_go_on_after_a_restart(
+    station: Station, receiver: Receiver
+) -> None:
+    stores = DefaultStores(receiver)
+    settings = settings_for(station, receiver, signals=("metrics",), metrics_repeat_seconds=1.0)
+    exporter = station.exporter(settings)
+    station.session().append(*_round(0, 0))
+    assert await exporter.idle() == Exit.DONE
+    first = _calls(receiver)
+
+    await until(lambda: len(_calls(receiver)) >= len(first) + 2, 60)
+    await exporter.stop()
+    exporter = station.exporter(settings)
+    before = len(_calls(receiver))
+    await until(lambda: len(_calls(receiver)) > before, 60)
+
+    assert stores.refused == []
+    assert len({start for start, _ in _calls(receiver)}) == 1
+    assert [value for _, value in _calls(receiver)[len(first) :]] == [1] * (len(_calls(receiver)) - len(first))
+
+
+def _calls(receiver: Receiver) -> list[tuple[int, int]]:
+    """Return start and value of every point of the calls of a tool."""
+    points = [
+        point
+        for metric in receiver.metrics()
+        if metric.name == "github.copilot.tool.call.count"
+        for point in metric.sum.data_points
+    ]
+    return [(point.start_time_unix_nano, int(point.as_int or point.as_double)) for point in points]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from exporter.core.events.redaction import Masked
-from exporter.daemon.running import Redactors
 from exporter.daemon.status_report import Reports
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Full

@@ -234,7 +234,7 @@ async def test_a_rewound_session_repeats_no_span(station: Station, receiver: Rec
 async def test_history_goes_out_under_the_name_of_its_run(station: Station, receiver: Receiver) -> None:
     for name in ("a", "b"):
         demo_session(station, name).age(_LONG_AGO)
-    exporter = station.exporter(settings_for(station, receiver))
+    exporter = station.exporter(settings_for(station, receiver, history_days=0))
     await exporter.idle()
     assert not receiver.requests
 
@@ -245,7 +245,7 @@ async def test_history_goes_out_under_the_name_of_its_run(station: Station, rece
         (f"otel:{signal}", len(DEMO)) for signal in ("traces", "metrics", "logs")
     }
     traces, metrics = _instances(receiver, "traces"), _instances(receiver, "metrics")
-    assert len(traces) == 1 and traces == metrics
+    assert len(traces) == 1 and metrics == {f"{run}@1.0.102" for run in traces}
     assert _instances(receiver, "logs") == {f"{run}/0" for run in traces}  # of the hour in which both were
     assert sum(totals(receiver, "github.copilot.system.notification.count").values()) == 6
 
@@ -309,8 +309,8 @@ async def test_grpc_takes_the_same(station: Station, receiver: Receiver) -> None
         settings = station.settings(
             {},
             otel={
-                "http": Otel(endpoint=receiver.url, content="redacted"),
-                "grpc": Otel(endpoint=other.grpc_url, protocol="grpc", content="redacted"),
+                "http": Otel(endpoint=receiver.url, history_days=36_500, content="redacted"),
+                "grpc": Otel(endpoint=other.grpc_url, history_days=36_500, protocol="grpc", content="redacted"),
             },
         )
         await delivered(station, settings)
@@ -325,7 +325,10 @@ async def test_an_endpoint_that_hangs_holds_no_other_back(station: Station, rece
     with Receiver() as stuck:
         stuck.plan(then=Reply(act="hang"))
         session = demo_session(station)
-        endpoints = {"well": Otel(endpoint=receiver.url), "stuck": Otel(endpoint=stuck.url, timeout_seconds=60)}
+        endpoints = {
+            "well": Otel(endpoint=receiver.url, history_days=36_500),
+            "stuck": Otel(endpoint=stuck.url, history_days=36_500, timeout_seconds=60),
+        }
         station.exporter(station.settings({}, otel=endpoints))
 
         await until(lambda: set(logged(receiver)) == set(session.durable_ids()) and bool(receiver.spans()))
@@ -356,7 +359,9 @@ async def test_history_keeps_its_times_after_a_restart(station: Station, receive
 
 async def test_history_is_announced_where_it_may_be_dropped(station: Station, receiver: Receiver) -> None:
     demo_session(station).age(_LONG_AGO)
-    settings = station.settings({}, otel={"default": Otel(endpoint=f"{receiver.url}/insert/opentelemetry")})
+    settings = station.settings(
+        {}, otel={"default": Otel(endpoint=f"{receiver.url}/insert/opentelemetry", history_days=36_500)}
+    )
     exporter = station.exporter(settings)
 
     answer = await exporter.ask("backfill", all=True, dry_run=True)
@@ -399,7 +404,7 @@ async def test_sums_wait_as_long_as_they_are_told(station: Station, receiver: Re
 
 async def test_one_name_stands_for_all_endpoints(station: Station, receiver: Receiver) -> None:
     demo_session(station).age(_LONG_AGO)
-    exporter = station.exporter(station.settings({}, otel={"main": Otel(endpoint=receiver.url)}))
+    exporter = station.exporter(station.settings({}, otel={"main": Otel(endpoint=receiver.url, history_days=36_500)}))
 
     for name in ("otel", "otel.main", "otel.main:logs"):
         assert (await exporter.ask("backfill", all=True, sinks=[name]))["exit"] == Exit.DONE

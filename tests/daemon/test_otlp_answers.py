@@ -251,3 +251,21 @@ def _weight(request: Any) -> int:
 def _sink(exporter: Exporter, signal: str) -> Any:
     [run] = [run for run in exporter.running.daemon.runs if run.name == f"otel:{signal}"]
     return run.sink_state.sink
+
+
+async def test_a_record_that_is_rejected_in_a_request_of_several_sessions_is_told_once(
+    station: Station, receiver: Receiver
+) -> None:
+    for number in range(6):
+        demo_session(station, f"s{number}").age(30.0)
+    exporter = station.exporter(settings_for(station, receiver, signals=("logs",), history_days=0))
+    receiver.plan(Reply(rejected=1, message="too old"))
+
+    answer = await exporter.ask("backfill", all=True)
+
+    assert answer["exit"] == Exit.PARTIAL
+    [kept] = await exporter.quarantined()
+    assert kept["detail"] == "1 of these were not taken: too old"
+    [first, *_] = receiver.requests
+    assert kept["size"] > 1_000 and first.decoded().resource_logs
+    assert _sink(exporter, "logs").rejected == 1

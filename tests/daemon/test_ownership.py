@@ -87,7 +87,7 @@ async def test_every_command_says_whose_a_stopped_session_is(station: Station, f
     [listed] = (await exporter.ask("sessions"))["sessions"]
     await exporter.stop()
     root, sinks = station.copilot / "session-state", {"mission_control": full.url}
-    [asleep] = status_asleep(root, station.state, sinks, changed_after=0.0, waits=lambda _: False).sinks
+    [asleep] = status_asleep([root], station.state, sinks, changed_after=0.0, waits=lambda _: False, history={}).sinks
 
     assert [(one["exit"], one["sessions"][0]["state"]) for one in backfilled] == [
         (Exit.PARTIAL, "of another token")

@@ -7,8 +7,8 @@ import pytest
 
 from config.settings import MissionControl, Settings
 from exporter.core.events.redaction import Redacted, Refused
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.peer import Peer
 from tests.daemon.station import Station
 from tests.daemon.telemetry import DEMO, delivered, demo_session, logged, settings_for, span_counts, totals

@@ -12,8 +12,8 @@ import exporter.sources.rpc.session as session_module
 import exporter.sources.rpc.source as rpc_module
 from config.settings import Limits, MissionControl, Otel, Settings, Source
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.peer import Peer
 from tests.daemon.station import Exporter, Station, never, until
@@ -141,7 +141,7 @@ async def test_a_signal_that_is_off_fills_no_journal(station: Station, cli: List
     limits = Limits(poll_seconds=0.1, journal_bytes=1 << 20)
     with Receiver() as receiver:
         receiver.always(logs=OtlpReply(404), metrics=OtlpReply(404))
-        endpoint = {"default": Otel(endpoint=receiver.url)}
+        endpoint = {"default": Otel(endpoint=receiver.url, history_days=36_500)}
         exporter = station.exporter(settings_of(station, cli, full, limits=limits, otel=endpoint))
 
         await until(lambda: len(full.ids(SESSION)) == 100, 60.0)
@@ -381,7 +381,9 @@ async def test_what_a_call_used_is_told_by_telemetry_and_delivered_nowhere(
     told[3]["parentId"] = "record-1" if accounting else "e3"
     cli.server.history = told[:2]
     with Receiver() as receiver:
-        exporter = station.exporter(settings_of(station, cli, full, otel={"default": Otel(endpoint=receiver.url)}))
+        exporter = station.exporter(
+            settings_of(station, cli, full, otel={"default": Otel(endpoint=receiver.url, history_days=36_500)})
+        )
         await until(lambda: full.ids(SESSION) == ids(1, 2))
         await cli.server.add(*told[2:])
         await until(lambda: full.ids(SESSION) == ids(1, 2, 3, 5, 6))
@@ -402,7 +404,7 @@ async def test_what_a_call_used_is_told_by_telemetry_and_delivered_nowhere(
             record = {**event(0, type="session.usage_record", usage=USED), "id": "record-1"}
             cli.server.file.append({**record, "timestamp": "2026-11-18T10:00:09.000Z"})
         with Receiver() as again:
-            other = {"other": Otel(endpoint=again.url)}
+            other = {"other": Otel(endpoint=again.url, history_days=36_500)}
             exporter = station.exporter(settings_of(station, cli, full, otel=other))
             await until(lambda: len(again.spans()) == 2, 20)
             assert await exporter.idle() is Exit.DONE

@@ -152,8 +152,9 @@ async def test_a_signal_that_was_accepted_before_waits_with_an_alarm(
     assert (told["state"], told["lag_events"]) == ("waiting", 1)
 
 
+@pytest.mark.parametrize("signal", ["logs", "metrics"])
 async def test_a_signal_that_an_older_version_delivered_was_accepted_before(
-    station: Station, receiver: Receiver, fast_clock: float
+    station: Station, receiver: Receiver, fast_clock: float, signal: str
 ) -> None:
     session = demo_session(station)
     settings = settings_for(station, receiver, give_up_seconds=100.0)
@@ -162,15 +163,14 @@ async def test_a_signal_that_an_older_version_delivered_was_accepted_before(
     await exporter.stop()
     with contextlib.closing(sqlite3.connect(station.state / "marks.db", isolation_level=None)) as marks:
         assert marks.execute("DELETE FROM facts WHERE name LIKE 'accepted at sink %'").rowcount == 3
-    receiver.always(logs=Reply(404))
+    receiver.always(**{signal: Reply(404)})
     session.add(1)
 
     exporter = station.exporter(settings)
 
     assert await exporter.idle() == Exit.UNREACHABLE
     assert _off(exporter) == []
-    told = await exporter.sink_status("otel:logs")
-    assert (told["state"], told["lag_events"]) == ("waiting", 1)
+    assert (await exporter.sink_status(f"otel:{signal}"))["state"] == "waiting"
 
 
 async def test_what_is_off_ends_no_backfill_late_and_is_no_failure(station: Station, receiver: Receiver) -> None:

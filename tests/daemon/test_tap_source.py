@@ -7,8 +7,8 @@ import pytest
 
 from config.settings import MissionControl, Source
 from exporter.core.events.redaction import Masked, Redacted
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from exporter.sources.local_socket import socket_path
 from exporter.sources.tap.source import SOCKET_NAME
 from tests.daemon.exchange import Request

@@ -7,8 +7,8 @@ import pytest
 
 from config.settings import Limits, MissionControl
 from exporter.core.events.redaction import Redacted
-from exporter.daemon.running import Redactors
 from exporter.errors import Exit
+from exporter.pipeline.redactors import Redactors
 from tests.daemon.exchange import Reply
 from tests.daemon.peer import Peer
 from tests.daemon.receivers import Floor

@@ -84,7 +84,7 @@ async def test_turns_that_are_missing_double_or_different_are_named(
 
 async def test_a_sink_of_records_is_compared_by_its_mark(station: Station, cli: Listening, full: Peer) -> None:
     with Receiver() as receiver:
-        endpoint = Otel(endpoint=receiver.url, signals=("traces",))
+        endpoint = Otel(endpoint=receiver.url, history_days=36_500, signals=("traces",))
         exporter = await delivered(station, cli, full, otel={"default": endpoint})
         rows, end = await compared(exporter, sessions=[SESSION])
         assert [(row["sink"], row["verdict"]) for row in rows] == [

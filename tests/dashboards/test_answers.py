@@ -36,7 +36,9 @@ def test_a_logql_query_finds_records(query: Asked) -> None:
 @needs_promtool
 def test_a_promql_query_finds_what_was_measured(tmp_path: Path) -> None:
     series = [*_measured(told().measurements), *_figures()]
-    checks = [answered(filled(query.text), MINUTES) for query in asked("prometheus")]
+    # What compares with a week before, and what counts silent exporters, has tests of its own (`test_promql.py`).
+    queries = [query for query in asked("prometheus") if not re.search("offset 7d|unless", query.text)]
+    checks = [answered(filled(query.text), MINUTES) for query in queries]
 
     assert len(checks) > 80
     run_tests(tmp_path, series, checks)
@@ -55,7 +57,7 @@ def test_a_promql_query_tells_apart_by_labels_that_something_has() -> None:
         for word in part.split(", ")
     }
 
-    assert asked_for <= held
+    assert asked_for <= held | {"job", "instance"}
 
 
 def _measured(measurements: list[Measurement]) -> Iterator[dict[str, str]]:

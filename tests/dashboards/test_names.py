@@ -13,7 +13,7 @@ from otel.instruments import instruments
 from otel.projection import is_known
 from tests.dashboards.boards import GRAFANA, ROOT, Asked, asked, filled, rules
 
-INSTRUMENTS: Final = (*instruments(), *health.TABLE)
+INSTRUMENTS: Final = (*instruments(), *health.TABLE, *health.SCRAPED)
 LABELS: Final = {label_name(label) for instrument in INSTRUMENTS for label in instrument.labels}
 SERIES: Final = {
     stored_name(instrument) + suffix
@@ -22,7 +22,7 @@ SERIES: Final = {
 }
 PROMQL: Final = {
     "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "last_over_time", "le",
-    "max", "offset", "or", "sum", "topk", "unless",
+    "max", "offset", "or", "sum", "topk", "unless", "vector",
 }  # fmt: skip
 SPAN_ATTRIBUTES: Final = {attribute.latest for attribute in names.attributes()}
 OPERATIONS: Final = {
@@ -33,11 +33,11 @@ TRACEQL: Final = {
     "sum_over_time",
 }  # fmt: skip
 FIELDS: Final = {re.sub(r"\W", "_", name) for name in SPAN_ATTRIBUTES}
-LOGQL: Final = {"by", "count", "count_over_time", "severity_number", "sum"}
+LOGQL: Final = {"by", "count", "count_over_time", "line_format", "severity_number", "sum"}
 
 STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 WORD: Final = re.compile(r"[a-zA-Z_:][\w:]*")
-DURATION: Final = re.compile(r"\b\d+(?:ms|s|m|h|d)\b")
+DURATION: Final = re.compile(r"\b(?:\d+(?:ms|s|m|h|d))+\b")
 
 metric_queries = pytest.mark.parametrize("query", asked("prometheus"), ids=str)
 trace_queries = pytest.mark.parametrize("query", asked("tempo"), ids=str)
@@ -114,15 +114,19 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def test_the_variables_above_the_dashboards_ask_for_metrics_and_labels_that_exist() -> None:
-    queries = {
-        variable["query"]
+    asked_for = [
+        variable
         for path in sorted((GRAFANA / "dashboards").glob("*.json"))
         for variable in json.loads(path.read_text(encoding="utf-8"))["templating"]["list"]
         if variable["type"] == "query"
-    }
+    ]
+    queries = {each["query"] for each in asked_for if each["datasource"]["type"] == "prometheus"}
+    tags = {each["query"]["label"] for each in asked_for if each["datasource"]["type"] == "tempo"}
 
     assert queries
     assert set().union(*map(_words, queries)) - {"label_values"} <= SERIES | LABELS
+    assert tags
+    assert tags <= SPAN_ATTRIBUTES
 
 
 def test_the_data_sources_lead_from_spans_to_metrics_and_records_that_exist() -> None:

@@ -15,7 +15,7 @@ from tests.dashboards.boards import ALERTS, asked, filled, rules
 from tests.dashboards.promtool import check_rules, is_one, needs_promtool, run_tests
 
 MINUTES: Final = 480
-TABLES: Final = (*instruments.instruments(), *health.TABLE)
+TABLES: Final = (*instruments.instruments(), *health.TABLE, *health.SCRAPED)
 VALUES: Final[Mapping[Attribute, tuple[str, ...]]] = {
     names.LABEL_SUCCESS: ("true", "false"),
     names.PERMISSION_RESULT: ("approved", "denied-by-rules"),
@@ -91,6 +91,43 @@ def test_growth_is_exact_where_points_are_rare_and_where_a_series_begins(tmp_pat
     ]
 
     run_tests(tmp_path, rare, [{"expr": query, "eval_time": "8h", "exp_samples": answers}])
+
+
+@needs_promtool
+def test_a_series_that_began_anew_counts_all_that_it_has(tmp_path: Path) -> None:
+    calls = promql.stored_name(instruments.TOOL_CALLS)
+    anew = [{"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "_x10 50 _x400 0 1"}]
+    query = promql.growth(instruments.TOOL_CALLS, over="6h")
+
+    run_tests(tmp_path, anew, [{"expr": query, "eval_time": "8h", "exp_samples": [{"labels": "{}", "value": 1}]}])
+
+
+@needs_promtool
+def test_a_change_compares_a_window_with_the_same_one_earlier(tmp_path: Path) -> None:
+    calls = promql.stored_name(instruments.TOOL_CALLS)
+    grew = [{"series": f'{calls}{{gen_ai_tool_name="view"}}', "values": "0 _x100 4 _x1400 _x8600 10"}]
+    query = promql.change(instruments.TOOL_CALLS, since="7d").replace(promql.RANGE, "24h")
+    half_more = [{"labels": "{}", "value": 0.5}]
+
+    run_tests(tmp_path, grew, [{"expr": query, "eval_time": f"{7 * 24 * 60 + 180}m", "exp_samples": half_more}])
+
+
+@needs_promtool
+def test_an_exporter_that_falls_silent_is_counted_and_none_at_all_is_a_figure(tmp_path: Path) -> None:
+    held = promql.stored_name(health.QUARANTINED)
+    ended = [{"series": f'{held}{{job="a", instance="b"}}', "values": "0x100"}]
+    silent = promql.silent(health.QUARANTINED, "1d")
+    checks = [
+        {"expr": expression, "eval_time": at, "exp_samples": [{"labels": "{}", "value": value}]}
+        for expression, at, value in (
+            (promql.reporting(health.QUARANTINED), "90m", 1),
+            (promql.reporting(health.QUARANTINED), "200m", 0),
+            (f"count({silent}) or vector(0)", "90m", 0),
+            (f"count({silent}) or vector(0)", "200m", 1),
+        )
+    ]
+
+    run_tests(tmp_path, ended, checks)
 
 
 @needs_promtool

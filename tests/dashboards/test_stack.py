@@ -11,7 +11,7 @@ import yaml
 from tests.dashboards.boards import ROOT
 
 DEPLOY: Final = ROOT / "deploy"
-NOT_RUN: Final = re.compile(r"not run in our ci", re.IGNORECASE)
+RUN: Final = re.compile(r"not run in our ci|`make real` runs it with this file", re.IGNORECASE)
 CONFIGURATIONS: Final = sorted(
     path for name in ("collector", "jaeger", "loki", "prometheus", "tempo") for path in (DEPLOY / name).glob("*.yaml")
 )
@@ -29,10 +29,10 @@ every_service = pytest.mark.parametrize("name", SERVICES)
 
 
 @pytest.mark.parametrize("path", [DEPLOY / "compose.yaml", *CONFIGURATIONS], ids=lambda path: path.parent.name)
-def test_a_file_that_nobody_ran_says_so_and_is_well_formed(path: Path) -> None:
+def test_a_file_says_whether_anybody_ran_it_and_is_well_formed(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
-    assert NOT_RUN.search(text)
+    assert RUN.search(text)
     assert isinstance(yaml.safe_load(text), dict)
 
 

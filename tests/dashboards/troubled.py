@@ -13,7 +13,7 @@ from otel.model import LogRecord, Measurement, Span
 
 SESSION: Final = "00000000-0000-4000-8000-000000000000"
 _MODEL: Final = "made-up-model"
-_CONTEXT: Final = {"repository": "made-up/repository"}
+_CONTEXT: Final = {"repository": "made-up/repository", "branch": "made-up-branch"}
 
 
 class Told(NamedTuple):
@@ -43,7 +43,7 @@ def told() -> Told:
 
 def _lines() -> Iterator[bytes]:
     parent = None
-    for number, (kind, data, agent) in enumerate(_events()):
+    for number, (kind, data, agent) in enumerate(happenings()):
         event = {
             "type": kind,
             "data": data,
@@ -56,7 +56,8 @@ def _lines() -> Iterator[bytes]:
         yield json.dumps(event).encode()
 
 
-def _events() -> Iterator[tuple[str, dict[str, Any], str | None]]:
+def happenings() -> Iterator[tuple[str, dict[str, Any], str | None]]:
+    """The type and the data of each event, and the sub-agent that it is of."""
     yield "session.start", {"copilotVersion": "1.0.102", "selectedModel": _MODEL, "context": _CONTEXT}, None
     yield "user.message", {"content": "Go on", "agentMode": "interactive", "interactionId": "one"}, None
     yield "skill.invoked", {"name": "made-up-skill"}, None
@@ -89,8 +90,9 @@ def _turn(requests: list[dict[str, str]]) -> Iterator[tuple[str, dict[str, Any],
     call = f"call-of-{len(requests)}"
     usage = {
         "model": _MODEL, "inputTokens": 1000, "outputTokens": 50, "cacheReadTokens": 200, "cacheWriteTokens": 10,
-        "reasoningTokens": 7, "cost": 3, "duration": 9000, "timeToFirstTokenMs": 400, "initiator": "user",
-        "apiCallId": call, "copilotUsage": {"totalNanoAiu": 5_000_000_000}, "nanoAiu": 5_000_000_000,
+        "reasoningTokens": 7, "maxPromptTokens": 4000, "cost": 3, "duration": 9000, "timeToFirstTokenMs": 400,
+        "initiator": "user", "apiCallId": call, "copilotUsage": {"totalNanoAiu": 5_000_000_000},
+        "nanoAiu": 5_000_000_000,
     }  # fmt: skip
     yield "assistant.turn_start", {"turnId": str(1 - len(requests)), "interactionId": "one"}, None
     yield "session.usage_record", {"usage": usage}, None

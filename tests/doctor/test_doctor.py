@@ -20,6 +20,7 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -77,6 +78,7 @@ def serve() -> Iterator[Callable[[Responder], str]]:
                 for name, value in {"Content-Length": "0", **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
+                self.wfile.write(b"<html></html>"[: int(headers.get("Content-Length", 0))])
 
             do_POST = do_GET  # noqa: N815  the name that the base class looks for
 
@@ -200,7 +202,7 @@ def test_sessions_are_counted(facts: Facts) -> None:
     record(facts, event())
     record(facts, event(), session="0d6f0f9c-4f4e-4a51-9d0e-0d7a8a7f0002")
 
-    check = only(sources.copilot_home(facts, sources.find(facts.copilot_home)))
+    check = only(sources.copilot_home(facts.copilot_home, sources.find(facts.copilot_home)))
 
     assert (check.verdict, check.detail.split(" in ")[0]) == ("ok", "2 sessions")
 
@@ -218,7 +220,7 @@ def test_sessions_are_counted(facts: Facts) -> None:
 def test_sessions_that_are_not_there_are_told(facts: Facts, spoil: Callable[[Path], object], verdict: str) -> None:
     spoil(facts.copilot_home)
 
-    check = only(sources.copilot_home(facts, sources.find(facts.copilot_home)))
+    check = only(sources.copilot_home(facts.copilot_home, sources.find(facts.copilot_home)))
 
     assert check.verdict == verdict
     assert "copilot_home" in check.remedy
@@ -463,19 +465,23 @@ def test_damaged_stores_that_were_set_aside_are_named(facts: Facts) -> None:
 # ---- sinks --------------------------------------------------------------------------------------------------
 
 
-def test_our_own_receiver_takes_the_question(tmp_path: Path) -> None:
-    async def ask() -> Probe:
+def test_our_own_receiver_takes_the_question_and_makes_no_session_of_it(tmp_path: Path) -> None:
+    async def ask() -> tuple[Probe, bytes]:
         with ReceiverStore(tmp_path / "receiver.db") as store:
             server = await serve_http(create_app(store, token="the-token"), "127.0.0.1", 0, explicit_port=True)
+            listed = Request(f"{server.url}/api/v1/sessions", headers={"Authorization": "Bearer the-token"})
             try:
-                return await MissionControlProbe("mission_control", f"{server.url}/agents", "the-token").probe()
+                probe = await MissionControlProbe("mission_control", f"{server.url}/agents", "the-token").probe()
+                return probe, await asyncio.to_thread(lambda: urlopen(listed).read())
             finally:
                 await server.stop()
 
-    [check] = asyncio.run(ask()).checks
+    probe, sessions = asyncio.run(ask())
 
+    [check] = probe.checks
     assert check.verdict == "ok"
     assert "the-token" not in check.detail
+    assert json.loads(sessions)["sessions"] == []
 
 
 @pytest.mark.parametrize(
@@ -483,6 +489,7 @@ def test_our_own_receiver_takes_the_question(tmp_path: Path) -> None:
     [
         (400, {"Content-Type": "application/json"}, "ok"),
         (422, {}, "ok"),
+        (400, {"Content-Type": "text/html", "Content-Length": "13"}, "failed"),
         (200, {}, "failed"),
         (206, {}, "failed"),
         (404, {"Content-Type": "application/json"}, "failed"),
@@ -509,7 +516,32 @@ def test_each_answer_of_a_mission_control_has_its_verdict(
 
     assert check.verdict == verdict
     assert bool(check.remedy) == (verdict != "ok")
-    assert asked == [("POST /agents/sessions", "Bearer t")]
+    assert set(asked) == {("POST /agents/sessions", "Bearer t")}
+    assert len(asked) == (2 if verdict == "ok" else 1)  # who takes the question is asked a larger one
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        (
+            {"Server": "nginx/1.22.1", "Content-Type": "text/html"},
+            ["nginx/1.22.1 before the receiver refuses a request"],
+        ),
+        ({"Content-Type": "application/json"}, []),
+    ],
+    ids=["a proxy", "the receiver's own limit of a registration"],
+)
+def test_a_proxy_that_refuses_a_large_request_is_told_from_the_receiver(
+    serve: Callable[[Responder], str], headers: dict[str, str], said: list[str]
+) -> None:
+    def respond(line: str, given: dict[str, str]) -> tuple[int, dict[str, str]]:
+        return (413, headers) if int(given["content-length"]) > 1 << 20 else (400, {})
+
+    checks = asyncio.run(MissionControlProbe("mc", serve(respond) + "/agents", "t").probe()).checks
+
+    assert [check.verdict for check in checks] == ["ok", *("warning" for _ in said)]
+    assert [check.detail.partition(" of ")[0] for check in checks[1:]] == said
+    assert all("client_max_body_size" in check.remedy for check in checks[1:])
 
 
 def test_a_sink_that_does_not_listen_fails() -> None:
@@ -601,7 +633,7 @@ def test_a_certificate_that_is_missing_fails(tmp_path: Path) -> None:
     assert (check.verdict, "certificate" in check.remedy) == ("failed", True)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 def test_a_pipe_in_place_of_a_certificate_fails_at_once(tmp_path: Path) -> None:
     url, pipe = "https://127.0.0.1:1", str(tmp_path / "pipe")
     os.mkfifo(pipe)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Final
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -20,6 +21,8 @@ from exporter.version import VERSION
 from tests.drift.repository import pyproject, text
 
 LOCK: Final = "requirements.lock"
+PACKED: Final = "deploy/packages/requirements.lock"
+"""What the Debian package, the single file and the image hold: every extra, and nothing for building."""
 _ENTRY: Final = re.compile(r"([a-z0-9-]+)==([^ ]+)(?: ; (.+?))? \\$")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _SPDX: Final = {
@@ -49,12 +52,14 @@ class Package:
         return f"pkg:pypi/{self.name}@{self.version}"
 
 
-def packages() -> dict[str, Package]:
+def packages(lock: str = LOCK) -> dict[str, Package]:
     """Return every package of the lock, by name; raises `PackageNotFoundError` where one is not installed."""
-    blocks = re.split(r"(?m)^(?=[a-z])", text(LOCK))[1:]
+    blocks = re.split(r"(?m)^(?=[a-z])", text(lock))[1:]
     entries = {}
     for block in blocks:
-        if match := _ENTRY.match(block.splitlines()[0]):
+        match = _ENTRY.match(block.splitlines()[0])
+        # What is packed is for this platform.
+        if match and (lock == LOCK or not match[3] or Marker(match[3]).evaluate()):
             entries[match[1]] = (match[2], match[3] or "", tuple(sorted(set(_HASH.findall(block)))))
     return {
         name: Package(name, *entry, licence_of(name), tuple(sorted(set(_needs(name)) & entries.keys())))
@@ -77,10 +82,13 @@ def _needs(name: str) -> Iterator[str]:
             yield canonicalize_name(wanted.name)
 
 
-def document() -> str:
+def document(lock: str = LOCK) -> str:
     """Return the list as JSON."""
-    found = packages()
-    ours: list[str] = [canonicalize_name(Requirement(line).name) for line in pyproject()["project"]["dependencies"]]
+    found = packages(lock)
+    project = pyproject()["project"]
+    extras = [line for group in project["optional-dependencies"].values() for line in group] if lock == PACKED else []
+    named = [canonicalize_name(Requirement(line).name) for line in (*project["dependencies"], *extras)]
+    ours: list[str] = [name for name in named if name in found]
     root = f"pkg:pypi/session-exporter@{VERSION}"
     needs = {root: [found[name].purl for name in sorted(ours)]}
     needs |= {one.purl: [found[name].purl for name in one.needs] for one in found.values()}
@@ -158,4 +166,4 @@ def licences() -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(licences() if "--licences" in sys.argv else document())
+    sys.stdout.write(licences() if "--licences" in sys.argv else document(PACKED if "--packed" in sys.argv else LOCK))

@@ -13,9 +13,12 @@ from packaging.utils import canonicalize_name
 from tests.drift.code_lines import code_lines, count
 from tests.drift.repository import PACKAGES, ROOT, modules, pyproject
 
-CODE_LINES_MAX: Final = 37_500
+CODE_LINES_MAX: Final = 40_700
 """The restructured program had 30,900. A feature that needs more raises this number in its own commit and says why.
 
+40,700: a store on PostgreSQL with its commands, redaction in two processes, telemetry that begins now and repeats its
+metrics, dashboards as files, packages. 38,300: named events of the log, metrics and health over HTTP, lingering, many
+homes, backup and restore.
 37,500: the service, commands and their answers, signals each by itself, liveness that is unknown, a public address.
 """
 FUNCTION_LINES_MAX: Final = 40

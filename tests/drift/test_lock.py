@@ -17,7 +17,8 @@ HASH: Final = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 
 RUN: Final = "requirements.lock"
 DEVELOP: Final = "requirements-dev.lock"
-LOCKS: Final = (RUN, DEVELOP)
+PACKED: Final = "deploy/packages/requirements.lock"
+LOCKS: Final = (RUN, DEVELOP, PACKED)
 
 
 def _entries(lock: str) -> dict[str, Requirement]:
@@ -30,7 +31,10 @@ def _entries(lock: str) -> dict[str, Requirement]:
 
 def _declared(lock: str) -> Iterator[Requirement]:
     settings = pyproject()
-    groups = [settings["project"]["dependencies"], settings["build-system"]["requires"]]
+    groups = [settings["project"]["dependencies"]]
+    groups.append(settings["build-system"]["requires"] if lock != PACKED else [])
+    if lock == PACKED:
+        groups.extend(settings["project"]["optional-dependencies"].values())
     if lock == DEVELOP:
         groups.append([line for line in settings["dependency-groups"]["dev"] if isinstance(line, str)])
     for group in groups:
@@ -74,11 +78,12 @@ def test_every_dependency_is_locked_for_every_platform(lock: str, platform: str,
 
 
 def test_what_runs_is_locked_at_the_versions_that_are_tested() -> None:
-    run, develop = _entries(RUN), _entries(DEVELOP)
+    develop = _entries(DEVELOP)
 
-    assert {name: str(entry.specifier) for name, entry in run.items() if name in develop} == {
-        name: str(develop[name].specifier) for name in run
-    }
+    for run in (_entries(RUN), _entries(PACKED)):
+        assert {name: str(entry.specifier) for name, entry in run.items()} == {
+            name: str(develop[name].specifier) for name in run
+        }
 
 
 def test_what_runs_brings_no_tools_of_development() -> None:

@@ -1,4 +1,4 @@
-"""SQL outside of `missioncontrol/store/sqlite` and of the FTS5 index runs on every engine behind the store's port."""
+"""SQL outside of the engines in `missioncontrol/store` and of the FTS5 index runs on every engine behind the port."""
 
 import ast
 import re
@@ -10,7 +10,11 @@ import pytest
 from tests.drift.repository import ROOT
 
 RECEIVER: Final = ROOT / "exporter" / "missioncontrol"
-OF_THE_ENGINE: Final = (RECEIVER / "store" / "sqlite", RECEIVER / "search" / "fts5.py")
+OF_THE_ENGINE: Final = (
+    RECEIVER / "store" / "sqlite",
+    RECEIVER / "store" / "postgresql",
+    RECEIVER / "search" / "fts5.py",
+)
 STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b")
 OF_ONE_ENGINE: Final = {
     "a conflict that no other engine writes so": r"\bINSERT OR\b|\bREPLACE INTO\b|\bUPDATE OR\b|ON CONFLICT DO UPDATE",

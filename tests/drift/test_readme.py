@@ -22,6 +22,8 @@ PLACEHOLDERS: Final = {
     "FILE": "exporter.toml",
     "ADDRESS": "127.0.0.1",
     "N": "1",
+    "DIR": "backup",
+    "URL": "sqlite:///srv/mc.db",
 }
 DOCUMENTS: Final = (
     "README.md",

@@ -14,7 +14,8 @@ from tests.drift import sbom
 from tests.drift.repository import ROOT, text
 
 PERMISSIVE: Final = {
-    "Apache-2.0", "Apache-2.0 OR BSD-2-Clause", "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "PSF-2.0",
+    "Apache-2.0", "Apache-2.0 AND BSD-2-Clause", "Apache-2.0 OR BSD-2-Clause",
+    "BSD-2-Clause", "BSD-3-Clause", "MIT", "MPL-2.0", "PSF-2.0",
 }  # fmt: skip
 """What the decision about dependencies allows; MPL-2.0 only for what we neither change nor ship."""
 

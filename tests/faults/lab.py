@@ -13,6 +13,7 @@ from tests.faults.receiver import Receiver
 from tests.faults.shippers import Place, Shipper
 from tests.program.session_files import SessionFile, event_id
 from tests.program.waiting import until
+from tests.queued import Stopwatch
 from tests.real.cage import Cage, kill
 
 PATIENCE_SECONDS: Final = 12.0
@@ -88,14 +89,15 @@ class Lab:
         kill(self.program)
 
     def stop(self, seconds_max: float = 15) -> float:
-        """SIGTERM; the seconds until it was gone, after `seconds_max` by SIGKILL."""
-        started = time.monotonic()
+        """SIGTERM; the seconds until it was gone, after `seconds_max` by SIGKILL; without those of a busy machine."""
+        watch = Stopwatch(self.program.pid)
         self.program.send_signal(signal.SIGTERM)
-        try:
-            self.program.wait(seconds_max)
-        except subprocess.TimeoutExpired:
-            kill(self.program)
-        return time.monotonic() - started
+        while self.program.poll() is None:
+            watch.look()
+            if watch.seconds() > seconds_max:
+                kill(self.program)
+            time.sleep(0.005)
+        return watch.seconds()
 
     def ready(self) -> None:
         """Deliver a first session, so that the shipper is known to run and to follow."""

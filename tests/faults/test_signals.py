@@ -28,6 +28,7 @@ def receiver() -> Iterator[Receiver]:
 
 def _telling(machine: Machine, receiver: Receiver, sessions: int = 1) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     for number in range(sessions):
         directory = machine.home / "session-state" / f"s{number}"
         directory.mkdir()

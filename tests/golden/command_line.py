@@ -161,7 +161,7 @@ def _mistakes(goldens: Goldens, work: Work) -> None:
         ("nothing",), ("status", "--nothing"), ("sessions",), ("sessions", "show"), ("backfill",), ("verify",),
         ("backfill", "--all", "--since", "7d"), ("backfill", "--since", "whenever"), ("quarantine", "show", "x"),
         ("up", "--port", "99999"), ("mission-control", "token", "create"), ("redact", "test", "/nowhere"),
-        ("mission-control", "serve", "--store", "postgres://x"), ("mission-control", "serve", "--host", "0.0.0.0"),
+        ("mission-control", "serve", "--store", "mysql://x"), ("mission-control", "serve", "--host", "0.0.0.0"),
         ("mission-control", "token", "revoke", "nobody"), ("config", "check", "/nowhere"), ("--version",),
         ("run", "--session", "zzz", "--until-idle"), ("status",), ("sessions", "list"), ("run", "--until-idle"),
     ):  # fmt: skip

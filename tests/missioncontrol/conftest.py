@@ -11,7 +11,10 @@ import pytest
 
 from exporter.core.events.redaction import Masked, Redacted, Refused
 from exporter.missioncontrol.http.app import create_app
-from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.postgresql.store import PostgresStore
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
+from tests.missioncontrol.postgres import Server, emptied, use_for_machines
 
 DECLARED = {"Session-Exporter": "0.1.0"}
 Opener = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -27,10 +30,44 @@ def store_path(tmp_path: Path) -> Path:
     return tmp_path / "store" / "mission-control.db"
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One real PostgreSQL for all tests of this process."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def migrated_url(postgres_server: Server) -> str:
+    return postgres_server.migrated("shared")
+
+
+@pytest.fixture
+def postgres_url(migrated_url: str) -> str:
+    """A database with the tables of a Mission Control and no rows."""
+    return emptied(migrated_url)
+
+
+@pytest.fixture
+def postgres_of_the_process(postgres_url: str) -> None:
+    """The database of state machines."""
+    use_for_machines(postgres_url)
+
+
+@pytest.fixture(params=["file", "memory", "postgresql"])
 def store(request: pytest.FixtureRequest, store_path: Path) -> Iterator[Store]:
-    with Store(":memory:" if request.param == "memory" else store_path) as opened:
-        yield opened
+    if request.param == "postgresql":
+        with PostgresStore(request.getfixturevalue("postgres_url")) as opened:
+            yield opened
+    else:
+        with SqliteStore(":memory:" if request.param == "memory" else store_path) as opened:
+            yield opened
+
+
+@pytest.fixture(params=["file", "postgresql"])
+def address(request: pytest.FixtureRequest, store_path: Path) -> str:
+    """The address of a store that outlives the process, and that several may have open."""
+    return str(request.getfixturevalue("postgres_url") if request.param == "postgresql" else store_path)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -18,8 +19,10 @@ from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.session_row import SessionAck
-from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
+from tests.missioncontrol.postgres import opened_on_postgres
 
 NOW = "2026-11-18T10:01:00.000Z"
 SESSIONS = ("one", "two")
@@ -40,11 +43,13 @@ class Deliveries(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         self.directory = tempfile.TemporaryDirectory(prefix="xp-model-")
-        self.path = Path(self.directory.name) / "store.db"
-        self.store = Store(self.path)
+        self.store = self.opened(is_new=True)
         self.shown: dict[str, dict[str, bytes]] = {id: {} for id in SESSIONS}
         for id in SESSIONS:
             self.register(id)
+
+    def opened(self, *, is_new: bool = False) -> Store:
+        return SqliteStore(Path(self.directory.name) / "store.db")
 
     def register(self, id: str) -> SessionAck:
         return self.store.do(lambda database: write_jobs.register(database, id, id, NOW))
@@ -75,7 +80,7 @@ class Deliveries(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.store.close()
-        self.store = Store(self.path)
+        self.store = self.opened()
 
     @rule(session=st.sampled_from(SESSIONS))
     def forget_and_restore(self, session: str) -> None:
@@ -117,5 +122,14 @@ class Deliveries(RuleBasedStateMachine):
             self.directory.cleanup()
 
 
+class DeliveriesOnPostgres(Deliveries):
+    """The same with a receiver on PostgreSQL."""
+
+    def opened(self, *, is_new: bool = False) -> Store:
+        return opened_on_postgres(is_new=is_new)
+
+
 TestDeliveries = Deliveries.TestCase
 TestDeliveries.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestDeliveriesOnPostgres = pytest.mark.usefixtures("postgres_of_the_process")(DeliveriesOnPostgres.TestCase)
+TestDeliveriesOnPostgres.settings = settings(max_examples=12, stateful_step_count=20, deadline=None)

@@ -1,4 +1,4 @@
-"""The contract of the store's port on SQLite, in a file and in memory, and SQLite's errors as errors of the port."""
+"""The contract of the store's port on SQLite (file, memory) and PostgreSQL; SQLite's errors as those of the port."""
 
 import sqlite3
 from contextlib import closing
@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from exporter.missioncontrol.store.port import Store, StoreBusy, StoreDamaged, StoreFull
+from exporter.missioncontrol.store.postgresql.store import PostgresStore
 from exporter.missioncontrol.store.sqlite.database import connect
 from exporter.missioncontrol.store.sqlite.store import SqliteStore
 from tests.missioncontrol.store_contract import OpenStore, StoreContract, event, known, register, store_events
@@ -18,6 +19,17 @@ class TestSqliteFile(StoreContract):
     def open_store(self, store_path: Path) -> OpenStore:
         def opened() -> Store:
             return SqliteStore(store_path)
+
+        return opened
+
+
+class TestPostgres(StoreContract):
+    keeps_epoch: ClassVar[bool] = True
+
+    @pytest.fixture
+    def open_store(self, postgres_url: str) -> OpenStore:
+        def opened() -> Store:
+            return PostgresStore(postgres_url)
 
         return opened
 

@@ -47,7 +47,9 @@ def test_a_histogram_has_rising_bounds_and_a_counter_has_none() -> None:
 
 def test_every_metric_can_be_told_apart_by_repository_and_session_and_names_no_label_twice() -> None:
     for instrument in instruments.instruments():
-        assert instrument.labels[-2:] == (names.GIT_REPOSITORY, names.CONVERSATION_ID), instrument
+        assert instrument.labels[-3:] == (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION), (
+            instrument
+        )
         assert len(set(instrument.labels)) == len(instrument.labels), instrument
 
 
@@ -70,3 +72,24 @@ def test_every_metric_is_filled_by_a_machine() -> None:
     rows = {name for name, value in vars(instruments).items() if isinstance(value, Instrument)}
 
     assert rows - used == set()
+
+
+def test_every_name_that_is_declared_is_used() -> None:
+    declared = {name for name, value in vars(names).items() if isinstance(value, names.Attribute | names.EventName)}
+
+    assert declared - _used() == set()
+    assert "NOT_DECLARED" not in _used()
+
+
+def _used() -> set[str]:
+    """The names of the table that a module of ours refers to."""
+    used = set()
+    for module in (*OTEL.rglob("*.py"), *(OTEL.parent / "exporter").rglob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "names":
+                used.add(node.attr)
+            elif isinstance(node, ast.ImportFrom) and node.module == "otel.names":
+                used.update(one.name for one in node.names)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and module.name == "names.py":
+                used.add(node.id)
+    return used

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.sources.event_types import KNOWN
+from exporter.sources.event_types import KNOWN, NO_NAME, type_name
 from otel.projection import DEBUG, ERROR, INFO, TABLE, WARN, is_known, project
 from tests.otel.captures import captures, objects
 
@@ -147,3 +147,14 @@ def test_the_model_saw_in_a_real_session_what_we_say_it_sees(capture: Path) -> N
     }
 
     assert {name: found[name] for name in expected} == expected
+
+
+def test_the_table_has_the_types_of_the_list() -> None:
+    """The one list, which `doctor --schema` uses too, is made from the schema that the CLI ships."""
+    assert set(TABLE) == KNOWN
+
+
+def test_a_type_in_camel_case_is_a_name() -> None:
+    assert {type_name(one) for one in KNOWN} == KNOWN
+    assert type_name("permission.assentDetected") == "permission.assentDetected"
+    assert type_name("Not a name") == type_name("a.b c") == NO_NAME

@@ -27,6 +27,8 @@ class _Total:
         self.value = int(state or 0)
         self.known = self.value
 
+    repeated = was_accepted = False
+
     @property
     def waits(self) -> bool:
         return False
@@ -34,7 +36,7 @@ class _Total:
     def add(self, bodies: list[bytes]) -> None:
         self.value += sum(map(int, bodies))
 
-    def points(self, until_ns: int | None) -> list[bytes]:
+    def points(self, until_ns: int | None, *, repeats: bool = False) -> list[bytes]:
         return [b'{"id":"%d","type":"x","data":{}}' % self.value] if self.value != self.known else []
 
     def accepted(self) -> None:
@@ -81,6 +83,8 @@ class _Lines:
 
     waits = False
 
+    repeated = was_accepted = False
+
     def __init__(self, state: bytes | None) -> None:
         self.counted = 0 if state is None else int(state)
         self.sent = self.counted
@@ -88,7 +92,7 @@ class _Lines:
     def add(self, bodies: list[bytes]) -> None:
         self.counted += len(bodies)
 
-    def points(self, until_ns: int | None) -> list[bytes]:
+    def points(self, until_ns: int | None, *, repeats: bool = False) -> list[bytes]:
         return [b'{"id":"p%d","type":"x","data":{}}' % self.counted] if self.counted != self.sent else []
 
     def accepted(self) -> None:

@@ -15,7 +15,7 @@ from tests.pipeline.parts import Parts
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_failure_is_reported_once_and_so_is_its_end(parts: Parts) -> None:
+async def test_a_failure_is_reported_and_its_end_with_how_often(parts: Parts) -> None:
     state = parts.sink_state
 
     state.note(Later("down"), "s")
@@ -23,7 +23,9 @@ async def test_a_failure_is_reported_once_and_so_is_its_end(parts: Parts) -> Non
     assert (state.retries, state.last_error, state.gate.failures) == (2, "down", 2)
     state.note(Deleted(), "s")  # whatever it says of a session, it is well
 
-    assert parts.said() == ["the sink does not take events now; trying again", "the sink answers again"]
+    assert parts.said() == [*["the sink does not take events now; trying again"] * 2, "delivering again"]
+    assert [one.session for one in parts.notices] == [None] * 3  # it is no fault of a session
+    assert parts.notices[-1].fields["failures"] == 2
     assert (state.last_error, state.gate.failures) == (None, 0)
     assert state.last_success is not None
 
@@ -100,7 +102,9 @@ async def test_a_warning_is_repeated_only_when_it_changes(parts: Parts) -> None:
     for words in ("old", "old", "new"):
         parts.sink_state.note_remarks("s", 0, [b"a"], Sent(Accepted(), told=words))
 
-    assert [notice.fields["why"] for notice in parts.notices] == ["old", "new"]
+    assert parts.said() == ["the sink accepts, and warns; `exporter status --json` has its words"] * 2
+    assert parts.sink_state.remark == "new"
+    assert not any("new" in str(notice) for notice in parts.notices)  # it may repeat an event
 
 
 async def test_another_store_is_noticed_and_settled_when_every_session_was_looked_for(parts: Parts) -> None:

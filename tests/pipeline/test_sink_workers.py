@@ -94,7 +94,7 @@ async def test_sessions_that_register_at_a_sink_that_fails_let_the_wait_grow(flo
     assert len({request.session for request in floor.event_requests()[:3]}) == 3
     assert failures >= 2
     assert floor_parts.sink_state.gate.failures == 0
-    assert "the sink answers again" in floor_parts.said()
+    assert "delivering again" in floor_parts.said()
 
 
 async def test_a_refused_token_is_tried_again_when_it_changes(floor_parts: Parts, floor: Peer) -> None:

@@ -69,6 +69,7 @@ class Road:
         self.telemetry = Receiver()
         self.machine.environment |= {
             "EXPORTER_OTEL__ENDPOINT": self.telemetry.url,
+            "EXPORTER_OTEL__HISTORY_DAYS": "36500",
             "EXPORTER_OTEL__CONTENT": "redacted",
             "EXPORTER_OTEL__HEALTH": "true",
         }

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.sources.rpc.server import SESSION, MadeUpServer, Refusal
 
-SECONDS_MAX: Final = 10
+SECONDS_MAX: Final = 60
 
 
 class CliServer:

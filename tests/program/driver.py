@@ -17,6 +17,7 @@ from tests.program.floor import Floor
 from tests.program.session_files import SessionFile, event_id
 from tests.program.team import Team
 from tests.program.waiting import until
+from tests.queued import Stopwatch
 from tests.shared import CACHE_HOME
 
 TIMEOUT_SECONDS: Final = 90
@@ -38,7 +39,18 @@ class Running:
     def stop(self, with_signal: signal.Signals = signal.SIGTERM) -> float:
         """Ask it to end; returns the seconds that took."""
         self.process.send_signal(with_signal)
-        return until(lambda: self.process.poll() is not None, f"the exporter's end after {with_signal.name}")
+        return self.ended(f"after {with_signal.name}")
+
+    def ended(self, why: str = "") -> float:
+        """Wait for its end; returns the seconds that took, without those for which it had no processor."""
+        watch = Stopwatch(self.process.pid)
+
+        def is_over() -> bool:
+            watch.look()
+            return self.process.poll() is not None
+
+        until(is_over, f"the exporter's end {why}")
+        return watch.seconds()
 
     @property
     def alive(self) -> bool:
@@ -66,14 +78,17 @@ class Machine:
         self.root = root
         self.home = root / "copilot"
         (self.home / "session-state").mkdir(parents=True)
+        self.homes: list[str] = []
         self.state = root / "state" / "exporter"
         self.settings: dict[str, Any] = {"give_up_seconds": 20}
         self.tables: dict[str, dict[str, Any]] = {}
         self.archive: dict[str, Any] = {}
+        self.plain_tables: dict[str, dict[str, Any]] = {}
         self.team: Team | None = None
         self.floor: Floor | None = None
         self.sessions: list[SessionFile] = []
         self.running: list[Running] = []
+        self.program = command()
         self.environment = {
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
@@ -86,9 +101,9 @@ class Machine:
         (root / "runtime").mkdir(mode=0o700)
 
     # ── what is here ──────────────────────────────────────────────────────────────────────────────────────────────
-    def with_team(self) -> "Machine":
-        """Deliver to the real receiver."""
-        self.team = Team(self.root / "team", self.environment)
+    def with_team(self, host: str = "127.0.0.1") -> "Machine":
+        """Deliver to the real receiver, which listens at this address."""
+        self.team = Team(self.root / "team", self.environment, host=host)
         self.tables["team"] = {"url": self.team.url, "token_file": str(self.team.token_file)}
         return self
 
@@ -116,7 +131,10 @@ class Machine:
 
     def write_settings(self) -> Path:
         """Write the configuration file as it is to be now."""
-        lines = [f"copilot_home = {json.dumps(str(self.home))}", f"state_dir = {json.dumps(str(self.state))}"]
+        lines = [
+            f"copilot_home = {json.dumps(self.homes or str(self.home))}",
+            f"state_dir = {json.dumps(str(self.state))}",
+        ]
         lines += [f"{key} = {json.dumps(value)}" for key, value in self.settings.items()]
         for name, table in self.tables.items():
             lines.append(f"[mission_control.{name}]")
@@ -124,6 +142,9 @@ class Machine:
         if self.archive:
             lines.append("[archive]")
             lines += [f"{key} = {json.dumps(value)}" for key, value in self.archive.items()]
+        for name, table in self.plain_tables.items():
+            lines.append(f"[{name}]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
         path = self.root / "exporter.toml"
         path.write_text("\n".join(lines) + "\n")
         return path
@@ -131,7 +152,7 @@ class Machine:
     # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────
     def command(self, *arguments: str) -> list[str]:
         """The command line with this machine's configuration."""
-        return command(*arguments, "--config", str(self.write_settings()))
+        return [*self.program, *arguments, "--config", str(self.write_settings())]
 
     def exporter(
         self,

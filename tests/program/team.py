@@ -29,6 +29,7 @@ class Team:
         certificate: tuple[Path, Path] | None = None,
         *,
         trusted: Path | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         """`certificate` and its key serve https, which is asked with `trusted` as the authority."""
         directory.mkdir(parents=True)
@@ -38,6 +39,7 @@ class Team:
         self.directory = directory
         self.environment = environment
         self.port = 0
+        self.host = host
         self.certificate = certificate
         context = ssl.create_default_context(cafile=trusted) if trusted else False
         self.client = httpx.Client(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30, verify=context)
@@ -45,7 +47,16 @@ class Team:
 
     def start(self) -> None:
         """Serve, at the same port as before."""
-        line = ["mission-control", "serve", "--port", str(self.port), "--token-file", str(self.token_file)]
+        line = [
+            "mission-control",
+            "serve",
+            "--host",
+            self.host,
+            "--port",
+            str(self.port),
+            "--token-file",
+            str(self.token_file),
+        ]
         line += ["--state-dir", str(self.directory)]
         if self.certificate is not None:
             line += ["--certificate", str(self.certificate[0]), "--key", str(self.certificate[1])]
@@ -65,14 +76,14 @@ class Team:
     def stop(self) -> None:
         """End the process; everything it said it stored is in the database file."""
         self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=90)
 
     def close(self) -> None:
         """Stop for good."""
         self.client.close()
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=90)
 
     def get(self, path: str) -> Any:
         """The JSON answer to a GET."""

@@ -172,7 +172,7 @@ def test_a_forgotten_session_is_gone_beside_a_running_exporter_and_without_one(m
 
     asleep = machine.json("archive", "forget", first.id)
     running = machine.start()
-    running.wait_for_word("starting")
+    running.wait_for_word("started")
     until(lambda: machine.json("status")["daemon"]["running"], "the daemon")
     awake = machine.exporter("archive", "forget", second.id)
     unknown = machine.exporter("archive", "forget", "nobody")

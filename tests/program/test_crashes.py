@@ -43,7 +43,7 @@ def up(machine: Machine) -> Iterator[str]:
         yield str(httpx.URL(json.loads(program.stdout.readline())["ready"]["url"]).join("/"))
     finally:
         program.terminate()
-        program.communicate(timeout=30)
+        program.communicate(timeout=90)
 
 
 def said(session: SessionFile, *types: str) -> None:

@@ -26,12 +26,13 @@ def test_an_unreachable_sink_ends_with_6_and_keeps_the_data(
     if endpoint == "refused":
         counting.close()
 
-    start = time.monotonic()
-    ended = machine.exporter(*command)
-    seconds = time.monotonic() - start
+    begun = time.monotonic()
+    ended = machine.start(*command)
+    busy_apart = ended.ended()
 
-    assert ended.returncode == 6, ended.stderr
-    assert GIVE_UP_SECONDS <= seconds <= GIVE_UP_SECONDS + 4
+    assert ended.process.returncode == 6, ended.text()
+    assert time.monotonic() - begun >= GIVE_UP_SECONDS
+    assert busy_apart <= GIVE_UP_SECONDS + 4
     assert counting.count(session.id) == 0
     (sink,) = machine.json("status")["sinks"]
     assert ("Refused" if endpoint == "refused" else "503") in sink["last_error"].replace("refused", "Refused")
@@ -174,7 +175,7 @@ def test_a_running_daemon_goes_on_by_itself_once_the_token_file_is_right(machine
     machine.tables["floor"] = {"url": counting.url, "token_file": str(mine)}
     session = machine.session().write(300)
     running = machine.start()
-    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=15)
+    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=60)
 
     mine.write_text("the-token-of-today\n")
 
@@ -196,7 +197,7 @@ def test_a_token_that_expires_on_the_way_costs_no_event(machine: Machine) -> Non
     counting.wait_for(session.id, [event_id(line) for line in session.durable()])
     counting.token = "second"
     session.write(100)
-    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=15)
+    until(lambda: "refuses the token" in running.text(), "a loud word about the token", seconds=60)
 
     mine.write_text("second\n")
 

@@ -29,6 +29,7 @@ _BACKFILL: Final = ("backfill", "--all", "--sink", "otel")
 def telling(machine: Machine, receiver: Receiver) -> Machine:
     """A machine with much history that sends telemetry, and nothing else."""
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     for seed in range(1, _SESSIONS + 1):
         session, lines, _ = conversations.lines(_EVENTS, seed)
         directory = machine.home / "session-state" / session
@@ -96,6 +97,7 @@ def test_helpers_send_what_one_process_sends(telling: Machine, receiver: Receive
 
     with Receiver() as other:
         telling.environment["EXPORTER_OTEL__ENDPOINT"] = other.url
+        telling.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
         one_core = {min(os.sched_getaffinity(0))}
         alone = telling.exporter(*_BACKFILL, "--json", prepare=lambda: os.sched_setaffinity(0, one_core))
         assert alone.returncode == 0, alone.stderr

@@ -119,7 +119,7 @@ def _strace() -> list[str]:
     found = shutil.which("strace")
     if found is None:
         return []
-    tried = subprocess.run([found, "-f", "-o", "/dev/null", "true"], capture_output=True, check=False, timeout=20)
+    tried = subprocess.run([found, "-f", "-o", "/dev/null", "true"], capture_output=True, check=False, timeout=90)
     return [found] if tried.returncode == 0 else []
 
 

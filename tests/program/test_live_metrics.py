@@ -64,6 +64,7 @@ def test_what_passes_is_counted_and_changes_nothing_else(machine: Machine, recei
     directory.mkdir()
     (directory / "events.jsonl").write_bytes(DEMO)
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     machine.environment["EXPORTER_SOURCE"] = '[{"url":"tap"}]'
     running = machine.start()
     until((machine.state / "tap.sock").exists, "the tap's socket")
@@ -95,6 +96,7 @@ def test_what_passes_is_counted_and_changes_nothing_else(machine: Machine, recei
 
     with Receiver() as without:
         machine.environment["EXPORTER_OTEL__ENDPOINT"] = without.url
+        machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
         del machine.environment["EXPORTER_SOURCE"]
         machine.deliver()
         assert records(without) == records(receiver)

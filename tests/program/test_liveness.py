@@ -50,7 +50,7 @@ def up(machine: Machine, prefix: Sequence[str]) -> Iterator[httpx.Client]:
         children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
         for process in map(int, children) if prefix else [program.pid]:
             os.kill(process, signal.SIGTERM)
-        program.communicate(timeout=30)
+        program.communicate(timeout=90)
 
 
 @contextmanager
@@ -113,17 +113,18 @@ def shown(client: httpx.Client, session: SessionFile) -> tuple[str | None, str |
 
 def test_a_sidecar_does_not_know_whether_a_session_it_cannot_see_lives(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     living, left = machine.session(), machine.session()
     at_work(left, age_seconds=2 * 86_400)
     at_work(living, age_seconds=60)
     with held(living), held(left), up(machine, _ALONE) as here:
-        until(lambda: shown(here, living) == ("idle", "unknown"), "that nobody can tell", seconds=20)
+        until(lambda: shown(here, living) == ("idle", "unknown"), "that nobody can tell", seconds=60)
         listed = {one["id"]: one for one in machine.json("sessions", "list")["sessions"]}
         # Both were looked at in the same round.
-        until(lambda: bool(spans_of(receiver, left)), "what was given up", seconds=20)
+        until(lambda: bool(spans_of(receiver, left)), "what was given up", seconds=60)
         before = spans_of(receiver, living)
         ended(living)
-        until(lambda: len(spans_of(receiver, living)) == 3, "the end of what lives", seconds=20)
+        until(lambda: len(spans_of(receiver, living)) == 3, "the end of what lives", seconds=60)
 
         assert (listed[living.id]["state"], listed[living.id]["liveness"]) == ("idle", "unknown")
         assert spans_of(receiver, left) == {"execute_tool": "session_abandoned", "invoke_agent": "session_abandoned"}
@@ -135,6 +136,7 @@ def test_a_sidecar_does_not_know_whether_a_session_it_cannot_see_lives(machine: 
 
 def test_a_sidecar_knows_what_the_kernel_tells_of_a_holder(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     session = machine.session()
     at_work(session, age_seconds=60)
     with held(session, hold=True) as process, up(machine, _ALONE) as here:
@@ -142,13 +144,14 @@ def test_a_sidecar_knows_what_the_kernel_tells_of_a_holder(machine: Machine, rec
         process.kill()
         process.wait()
 
-        until(lambda: shown(here, session) == ("crashed", None), "the crash", seconds=20)
-        until(lambda: bool(spans_of(receiver, session)), "what the crash cut off", seconds=20)
+        until(lambda: shown(here, session) == ("crashed", None), "the crash", seconds=60)
+        until(lambda: bool(spans_of(receiver, session)), "what the crash cut off", seconds=60)
         assert set(spans_of(receiver, session).values()) == {"process_crash"}
 
 
 def test_a_holder_in_the_namespace_of_the_exporter_is_seen_there(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     session = machine.session()
     machine.environment["SESSION"] = str(session.directory)
     with up(machine, [*_ALONE, "bash", "-c", _BESIDE, "bash"]) as here:
@@ -156,10 +159,10 @@ def test_a_holder_in_the_namespace_of_the_exporter_is_seen_there(machine: Machin
         until(lambda: shown(here, session) == ("working", None), "the session at work")
         (session.directory / "kill").touch()
 
-        until(lambda: shown(here, session) == ("crashed", None), "the crash", seconds=20)
-        until(lambda: bool(spans_of(receiver, session)), "what the crash cut off", seconds=20)
+        until(lambda: shown(here, session) == ("crashed", None), "the crash", seconds=60)
+        until(lambda: bool(spans_of(receiver, session)), "what the crash cut off", seconds=60)
         assert set(spans_of(receiver, session).values()) == {"process_crash"}
 
     # Where a holder was seen once, another one that is not there is dead.
     with up(machine, _ALONE) as elsewhere:
-        until(lambda: shown(elsewhere, session)[1] == "unknown", "another namespace, which has seen none", seconds=20)
+        until(lambda: shown(elsewhere, session)[1] == "unknown", "another namespace, which has seen none", seconds=60)

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import resource
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -44,12 +43,6 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
-def set_future_version(path: Path) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version=999")
-    connection.close()
-
-
 def damage_the_middle(path: Path) -> None:
     size = path.stat().st_size
     with path.open("r+b") as file:
@@ -57,7 +50,7 @@ def damage_the_middle(path: Path) -> None:
         file.write(b"\xaa" * (size - 4096))
 
 
-DAMAGES: Final = [zero, zero_the_first_page, fill_with_garbage, halve, empty, remove, set_future_version]
+DAMAGES: Final = [zero, zero_the_first_page, fill_with_garbage, halve, empty, remove]
 DAMAGES_OF_MARKS: Final = [*DAMAGES, damage_the_middle]
 
 

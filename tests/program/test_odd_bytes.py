@@ -134,7 +134,7 @@ def test_a_line_that_is_never_finished_is_reported(machine: Machine) -> None:
         return [(one["kind"], one["offset"]) for one in source["problems"]]
 
     session.append_bytes(line[:40])
-    until(lambda: reported() == [("incomplete_line", offset)], "a word about the incomplete line", seconds=10)
+    until(lambda: reported() == [("incomplete_line", offset)], "a word about the incomplete line", seconds=60)
     session.append_bytes(line[40:] + b"\n")
 
     machine.assert_delivered_to_floor(session)

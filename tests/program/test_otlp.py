@@ -24,6 +24,7 @@ _KILLS: Final = 12
 def telling(machine: Machine, receiver: Receiver) -> Machine:
     """A machine that sends telemetry, and nothing else."""
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     return machine
 
 

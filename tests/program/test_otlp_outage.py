@@ -52,6 +52,7 @@ def _until_quiet(running: Running) -> None:
 def test_an_outage_costs_no_memory_and_no_event(machine: Machine, protocol: str, away: str) -> None:
     with Receiver(with_grpc=True) as here:
         machine.environment["EXPORTER_OTEL__ENDPOINT"] = here.grpc_url if protocol == "grpc" else here.url
+        machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
         machine.environment["EXPORTER_OTEL__PROTOCOL"] = protocol
         here.plan(then=Reply(503))
         if away == "nobody there":

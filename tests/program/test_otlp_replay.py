@@ -25,6 +25,7 @@ def test_an_event_that_the_redactor_refused_arrives_when_it_passes(
     machine: Machine, receiver: Receiver, daemon: bool
 ) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     directory = machine.home / "session-state" / "s"
     directory.mkdir(exist_ok=True)
     line = json.loads(next(one for one in _DEMO if b'"type":"tool.execution_start"' in one))
@@ -54,6 +55,7 @@ def test_an_event_that_the_redactor_refused_arrives_when_it_passes(
 
 def test_points_that_were_refused_are_sent_again(machine: Machine, receiver: Receiver) -> None:
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     machine.environment["EXPORTER_OTEL__SIGNALS"] = '["metrics"]'
     directory = machine.home / "session-state" / "s"
     directory.mkdir(exist_ok=True)

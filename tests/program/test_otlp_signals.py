@@ -30,6 +30,7 @@ def _points(receiver: Receiver) -> float:
 def _history(machine: Machine, receiver: Receiver, sessions: int, hours: Sequence[float] = (3.0,)) -> Machine:
     """Give the machine sessions that overlap, and telemetry."""
     machine.environment["EXPORTER_OTEL__ENDPOINT"] = receiver.url
+    machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
     machine.settings["give_up_seconds"] = 3
     write_sessions(machine.home, sessions, first=time.time() - 2 * _DAY, last_hours=hours)
     return machine

@@ -29,7 +29,7 @@ def test_the_store_is_kept_where_store_says(machine: Machine, form: str) -> None
         made = {path.name for path in place.iterdir()}
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=90)
 
     assert "mc.db" in made
     names = ("mc.db", "mc-search.db")
@@ -39,7 +39,7 @@ def test_the_store_is_kept_where_store_says(machine: Machine, form: str) -> None
 def test_a_pipe_as_its_token_file_ends_at_once(machine: Machine) -> None:
     os.mkfifo(machine.root / "pipe")
 
-    ended = machine.exporter("mission-control", "serve", "--token-file", str(machine.root / "pipe"), timeout=20)
+    ended = machine.exporter("mission-control", "serve", "--token-file", str(machine.root / "pipe"), timeout=90)
 
     assert ended.returncode == 2
     assert str(machine.root / "pipe") in ended.stderr
@@ -58,6 +58,6 @@ def test_on_every_address_it_says_which_one_other_machines_open(machine: Machine
         until(lambda: said.read_bytes().endswith(b"\n"), "the address by name")
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=90)
 
     assert f"http://{socket.gethostname()}:{port}/" in said.read_text()

@@ -39,7 +39,7 @@ def test_how_long_and_how_much_is_kept_can_be_set(
         page = httpx.get(f"{url}health").text
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=90)
 
     shown = dict(re.findall(r"<dt>(Retention|Size limit)</dt><dd>(.*?)</dd>", page))
     assert shown == {"Retention": kept[0], "Size limit": kept[1]}

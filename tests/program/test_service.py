@@ -252,9 +252,9 @@ def test_status_and_doctor_know_the_service_and_what_it_lacks(installed: Machine
 
 
 @needs_systemd
-@pytest.mark.parametrize("user", [None, "daemon"])
-def test_systemd_accepts_the_unit(tmp_path: Path, user: str | None) -> None:
-    [file] = systemd.files(replace(example(tmp_path), user=user))
+@pytest.mark.parametrize(("user", "of_many"), [(None, False), ("daemon", False), ("daemon", True)])
+def test_systemd_accepts_the_unit(tmp_path: Path, user: str | None, of_many: bool) -> None:
+    [file] = systemd.files(replace(example(tmp_path), user=user, of_many=of_many))
     path = tmp_path / file.path.name
     path.write_text(file.content)
 
@@ -267,21 +267,31 @@ def test_systemd_accepts_the_unit(tmp_path: Path, user: str | None) -> None:
 
 
 @needs_systemd
-def test_the_unit_of_the_system_is_exposed_to_little(tmp_path: Path) -> None:
-    [file] = systemd.files(replace(example(tmp_path), user="daemon"))
+@pytest.mark.parametrize(("of_many", "most"), [(False, 2.0), (True, 2.5)])
+def test_the_unit_of_the_system_is_exposed_to_little(tmp_path: Path, of_many: bool, most: float) -> None:
+    [file] = systemd.files(replace(example(tmp_path), user="daemon", of_many=of_many))
     path = tmp_path / file.path.name
     path.write_text(file.content)
 
     answer = subprocess.run(
-        ["systemd-analyze", "security", "--offline=yes", "--threshold=20", path],
+        ["systemd-analyze", "security", "--offline=yes", f"--threshold={int(10 * most)}", path],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     exposure = re.search(r"Overall exposure level for .*: ([0-9.]+)", answer.stdout)
 
     assert exposure is not None, answer.stderr
     print(exposure[0])
-    assert float(exposure[1]) <= 2.0
+    assert float(exposure[1]) <= most
     assert answer.returncode == 0
+
+
+def test_the_unit_for_many_homes_reads_what_is_of_others_and_writes_none_of_it(tmp_path: Path) -> None:
+    [one], [many] = (systemd.files(replace(example(tmp_path), user="daemon", of_many=each)) for each in (False, True))
+    gone = set(one.content.splitlines()) - set(many.content.splitlines())
+
+    assert gone == {"CapabilityBoundingSet=", "AmbientCapabilities=", "PrivateUsers=yes", "ProtectProc=invisible"}
+    assert "AmbientCapabilities=CAP_DAC_READ_SEARCH" in many.content
+    assert "ProtectHome=read-only" in many.content
 
 
 def test_the_unit_of_the_user_needs_no_privilege(tmp_path: Path) -> None:

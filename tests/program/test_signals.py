@@ -28,7 +28,7 @@ def test_a_stop_while_an_answer_is_on_its_way_repeats_nothing(machine: Machine, 
     running.process.send_signal(stop_signal)
     slow_answer = threading.Timer(0.4, counting.release)
     slow_answer.start()
-    seconds = until(lambda: not running.alive, "the end of the exporter")
+    seconds = running.ended()
     counting.answer = lambda _: GOOD
     machine.deliver()
 

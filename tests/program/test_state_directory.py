@@ -153,7 +153,7 @@ def _small_disk(machine: Machine) -> list[str]:
     prefix = [*unshare, "sh", "-c", MOUNT, str(machine.state)]
     if shutil.which("unshare") is None:
         return []
-    tried = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=20)
+    tried = subprocess.run([*prefix, "true"], capture_output=True, check=False, timeout=90)
     return prefix if tried.returncode == 0 else []
 
 

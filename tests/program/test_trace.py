@@ -9,6 +9,7 @@ from tests.program.driver import Machine
 def test_the_trace_of_a_receiver_is_the_trace_of_the_endpoint(machine: Machine) -> None:
     with Receiver() as endpoint:
         machine.with_team().environment["EXPORTER_OTEL__ENDPOINT"] = endpoint.url
+        machine.environment["EXPORTER_OTEL__HISTORY_DAYS"] = "36500"
         session = machine.home / "session-state" / "s"
         session.mkdir()
         (session / "events.jsonl").write_bytes(files("exporter.demo").joinpath("session.jsonl").read_bytes())

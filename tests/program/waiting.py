@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-PATIENCE_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 90.0
 
 
 def until(condition: Callable[[], bool], what: str, *, seconds: float = PATIENCE_SECONDS) -> float:

@@ -50,6 +50,7 @@ def _backfill(directory: Path, home: Path, endpoint: str) -> None:
         "EXPORTER_COPILOT_HOME": str(home),
         "EXPORTER_STATE_DIR": str(directory / "state"),
         "EXPORTER_OTEL__ENDPOINT": endpoint,
+        "EXPORTER_OTEL__HISTORY_DAYS": "36500",
     }
     command = [sys.executable, "-m", "exporter", "backfill", "--all", "--sink", "otel"]
     done = subprocess.run(

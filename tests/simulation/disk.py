@@ -169,8 +169,8 @@ class Shelf:
         return made
 
 
-MARKS: Final = Shelf(replace(marks._SCHEMA, script=f"{marks._SCHEMA.script};{marks._LATER_TABLES}"))
-QUARANTINE: Final = Shelf(quarantine._SCHEMA)
+MARKS: Final = Shelf(replace(marks.SCHEMA, script=f"{marks.SCHEMA.script};{marks._LATER_TABLES}"))
+QUARANTINE: Final = Shelf(quarantine.SCHEMA)
 _GONE: Final = sqlite3.connect(":memory:")
 _GONE.close()
 

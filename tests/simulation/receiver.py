@@ -1,14 +1,14 @@
 """Receivers in memory: one with every capability, and one at the floor, which keeps whatever it is sent."""
 
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
-from exporter.core.events.digest import total
+from exporter.core.events.digest import EMPTY, add, item, to_hex
 from exporter.core.names import STORE_HEADER
 from exporter.sinks.transport import HttpAnswer
 
@@ -51,6 +51,17 @@ class Held:
         """Return the ids of the events that are not hidden."""
         return [one for one in self.bodies if one not in self.hidden]
 
+    def copied(self) -> "Held":
+        """Return the same again, which can be changed."""
+        return Held(self.bodies.copy(), self.hidden.copy(), self.copies)
+
+
+@lru_cache(4096)
+def _hashes(identity: str, body: bytes) -> tuple[str, int]:
+    """Return the hash of an event's bytes, and what it adds to the digest; schedules have the same few events."""
+    found = sha256(body)
+    return found.hexdigest(), item(identity, found.digest())
+
 
 class Receiver:
     """A receiver. `is_full` says that it has capabilities, `declares` that it says what it means by 410."""
@@ -69,13 +80,18 @@ class Receiver:
     # ---- what happens to it
 
     def keep_backup(self) -> None:
-        self._backup = deepcopy((self.sessions, self.deleted, self.changes))
+        self._backup = self._copied(self.sessions), self.deleted.copy(), self.changes
+
+    @staticmethod
+    def _copied(sessions: dict[str, Held]) -> dict[str, Held]:
+        return {name: held.copied() for name, held in sessions.items()}
 
     def restore_backup(self, *, keeps_epoch: bool) -> bool:
         """Go back to the backup, with the same store id and perhaps epoch; return whether there was one."""
         if self._backup is None:
             return False
-        self.sessions, self.deleted, self.changes = deepcopy(self._backup)
+        sessions, deleted, self.changes = self._backup
+        self.sessions, self.deleted = self._copied(sessions), deleted.copy()
         self.epoch += not keeps_epoch
         return True
 
@@ -111,7 +127,7 @@ class Receiver:
         if rest == "events":
             return self._events(name, held, UPLOAD.decode(body), part)
         if query:
-            items = [(one, sha256(held.bodies[one]).hexdigest()) for one in held.visible()]
+            items = [(one, _hashes(one, held.bodies[one])[0]) for one in held.visible()]
             return self._ok({"items": items})
         return self._ok(self._session(name, held))
 
@@ -158,7 +174,7 @@ class Receiver:
     def _ack(self, held: Held) -> dict[str, object] | None:
         if not self.is_full:
             return None
-        digest = total((one, sha256(held.bodies[one]).digest()) for one in held.visible())
+        digest = to_hex(add(EMPTY, (_hashes(one, held.bodies[one])[1] for one in held.visible())))
         return {"count": len(held.visible()), "digest": digest, "epoch": str(self.epoch), "changes": self.changes}
 
     def _ok(self, what: object) -> HttpAnswer:

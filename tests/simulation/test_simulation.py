@@ -64,7 +64,7 @@ def test_the_smallest_part_of_a_schedule_that_fails_is_told(plant: Plant, monkey
 def test_the_command_plays_schedules_in_two_processes() -> None:
     command = [sys.executable, "-m", "tests.simulation", "--schedules", "300", "--seed", "7"]
 
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("300 schedules, ")

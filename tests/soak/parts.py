@@ -54,4 +54,18 @@ PARTS: Final = (
         30,
         ("-m", "tests.planted", "--secrets", "1000000"),
     ),
+    Part(
+        "fleet",
+        "six receivers on PostgreSQL and 200 uploaders, while receivers, backends and the server are killed",
+        15,
+        ("-m", "pytest", "-q", "-s", "tests/missioncontrol/test_chaos.py", "-k", "killed", "-o", "timeout=2000"),
+        {"CHAOS_SESSIONS": "86", "CHAOS_EVENTS": "1200", "CHAOS_RECEIVERS": "6", "CHAOS_FAULTS": "40"},
+    ),
+    Part(
+        "image",
+        "the image, built of locked packages, and killed ten times as a container; the Debian package and one file too",
+        30,
+        ("-m", "pytest", "-q", "-rP", "-m", "real", "tests/packages/test_image.py", "tests/packages/test_bundles.py"),
+        {"IMAGE_DIRECTORY": "dist/image-build", "RESTARTS": "10"},
+    ),
 )

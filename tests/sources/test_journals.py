@@ -152,7 +152,7 @@ def test_space_behind_the_slowest_mark_is_given_back_and_nobody_notices(journals
     assert journals.used_bytes == path.stat().st_size - journals.begins(SESSION)
     assert file.refresh(files) is None and file.generation == 0
     reader = Reader(file, files, mark, 1 << 20)
-    assert reader.fill() and reader.lines == written[60:]
+    assert reader.fill() and reader.chunk.lines == written[60:]
     files.close_all()
 
 

@@ -38,11 +38,6 @@ def _text(path: Path) -> None:
     path.write_bytes(b"this is no database\n" * 1000)
 
 
-def _from_the_future(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version=99")
-
-
 def _of_somebody_else(path: Path) -> None:
     path.unlink()
     with closing(sqlite3.connect(path)) as database:
@@ -58,6 +53,5 @@ DAMAGE: Final[dict[str, Callable[[Path], None]]] = {
     "random": _random,
     "random middle": _random_middle,
     "text": _text,
-    "from the future": _from_the_future,
     "of somebody else": _of_somebody_else,
 }

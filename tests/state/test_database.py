@@ -68,17 +68,20 @@ def test_one_of_an_earlier_version_is_refused_by_name_and_kept(tmp_path: Path) -
     assert not list(tmp_path.glob("*.corrupt-*"))
 
 
-def test_one_of_a_newer_version_is_set_aside(tmp_path: Path) -> None:
+def test_one_of_a_newer_version_is_refused_by_name_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     opened(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 3")
         connection.commit()
+    before = path.read_bytes()
 
-    rows, aside = opened(path)
+    with pytest.raises(StateError, match="a newer version of this program: schema 3, not 2") as raised:
+        opened(path)
 
-    assert rows == [("first",)]
-    assert aside is not None
+    assert raised.value.exit == 3
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob("*.corrupt-*"))
 
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)

@@ -16,7 +16,8 @@ from config.schema import schema
 from config.settings import Settings
 from exporter.app import build
 from exporter.core.names import LOCAL, leaving, names_of
-from exporter.daemon.running import Redactors, RunningExporter
+from exporter.daemon.running import RunningExporter
+from exporter.pipeline.redactors import Redactors
 from exporter.sinks.sink import Sink
 from exporter.wiring.sinks.kind import SinkKind
 from exporter.wiring.sinks.registry import KINDS, addresses, configured, of_demo, probes, sink_names, table
@@ -122,7 +123,7 @@ def test_nothing_of_it_is_in_a_demo(everything: Settings) -> None:
     assert demo.source == ()
     assert sink_names(demo) == [LOCAL]
     below = Path(everything.state_dir)
-    assert all(Path(one).is_relative_to(below) for one in (demo.state_dir, demo.copilot_home))
+    assert all(Path(str(one)).is_relative_to(below) for one in (demo.state_dir, demo.copilot_home))
 
 
 @EACH

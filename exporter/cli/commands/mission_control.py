@@ -25,7 +25,7 @@ _TOKENS: Final = (
 _store_option: Final = option(
     "--store",
     metavar="URL",
-    help="store of the sessions, such as sqlite:///srv/mc.db (default: in the state directory)",
+    help="store of the sessions: sqlite:///srv/mc.db or postgresql://… (default: in the state directory)",
 )
 
 
@@ -83,25 +83,70 @@ def serve(
     from exporter import app
     from exporter.missioncontrol.http.server import Certificate
 
-    settings = context.load(fallbacks=False).settings
+    settings = context.load(fallbacks=False, logs=True).settings
     if bool(certificate) != bool(key):
         raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
     given = {name: value for name, value in kept.items() if value is not None}
     settings = msgspec.structs.replace(settings, limits=msgspec.structs.replace(settings.limits, **given))
-    opened, tls = _store(settings, store), Certificate(Path(certificate), Path(key)) if certificate and key else None
+    opened, tls = (
+        _store(context, settings, store),
+        Certificate(Path(certificate), Path(key)) if certificate and key else None,
+    )
     say = context.out.notice
     where: dict[str, Any] = {"host": host, "port": port, "certificate": tls, "public_url": public_url}
     return asyncio.run(app.serve(settings, opened, **where, token_file=token_file, on_notice=say))
 
 
-def _store(settings: "Settings", url: str | None) -> Path:
+def _store(context: CommandContext, settings: "Settings", url: str | None) -> str:
+    """Return the address of the store: of the argument, of the settings, or of the file in the state directory."""
     from exporter.core.names import RECEIVER
-    from exporter.missioncontrol.opening import store_path
+    from exporter.missioncontrol.store.opening import address_in
     from exporter.state.lock import prepare_state_dir
 
+    if url:
+        _warn_of_password(context, url)
+        return url
+    if settings.receiver.store_file:
+        return address_in(Path(settings.receiver.store_file))
+    if settings.receiver.store:
+        return settings.receiver.store
     state = Path(settings.state_dir)
     prepare_state_dir(state)
-    return store_path(url) if url else state / RECEIVER
+    return str(state / RECEIVER)
+
+
+def _warn_of_password(context: CommandContext, url: str) -> None:
+    from exporter.missioncontrol.store.opening import has_password
+
+    if has_password(url):
+        context.out.notice(
+            "warning: everybody on this machine can read a password in an argument;"
+            " write the URL in a file and name it with the setting receiver.store_file"
+        )
+
+
+@command()
+@_store_option
+def migrate(context: CommandContext, store: str | None) -> int:
+    """Makes or updates the tables of a Mission Control on PostgreSQL.
+
+    Receivers of the version before may go on meanwhile and afterwards. A store in a file needs no command: it is
+    updated when it is opened.
+
+    Examples:
+    exporter mission-control migrate --store postgresql://db.example.com/mc  # once, and after an upgrade
+    """
+    from exporter.missioncontrol.store.opening import is_postgres, require_fleet
+
+    address = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
+    if not is_postgres(address):
+        raise UsageError("migrate is for a store on PostgreSQL", hint="give --store postgresql://HOST/DATABASE")
+    require_fleet()
+    from exporter.missioncontrol.store.postgresql.migrate import migrate
+
+    done = migrate(address)
+    told = f"version {done.before} → {done.now}" if done.before != done.now else f"already version {done.now}"
+    return context.report({"before": done.before, "version": done.now}, lambda _: told)
 
 
 @command()
@@ -125,7 +170,7 @@ def token(
     """
     from exporter.missioncontrol.store import token_admin
 
-    opened = _store(context.load(fallbacks=False, secrets=False).settings, store)
+    opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
     if action == "list":
         found = token_admin.list_tokens(opened)
         return context.report(found, lambda view: _tokens_text(found["tokens"], view))
@@ -146,6 +191,31 @@ def token(
 
 
 @command()
+@option("--from", "source", required=True, metavar="URL", help="store to copy: sqlite:///srv/mc.db or postgresql://…")
+@option("--to", "target", required=True, metavar="URL", help="store to copy to, which has nothing in it")
+def copy(context: CommandContext, source: str, target: str) -> int:
+    """Copies all sessions, deletions, exporters and tokens of a store into an empty one, and compares them.
+
+    Stop receivers of both stores first. Exporters go on with the new store as if it were the old one, and compare all
+    sessions with it once.
+
+    Examples:
+    exporter mission-control copy --from sqlite:///srv/mc.db --to postgresql:///mc  # one file to a server
+    """
+    from exporter.missioncontrol.store.copying import copy as copy_store
+    from exporter.missioncontrol.store.opening import is_postgres, open_store, store_path
+
+    for url in (source, target):
+        _warn_of_password(context, url)
+    if not is_postgres(source) and not store_path(source).exists():
+        raise UsageError(f"--from {source} does not exist", hint="give the store that has the sessions")
+    with open_store(source) as opened, open_store(target) as empty:
+        done = copy_store(opened, empty, lambda _: None)
+    told = f"{done.sessions} sessions with {done.events} events copied; all digests are equal"
+    return context.report({"sessions": done.sessions, "events": done.events, "equal": True}, lambda _: told)
+
+
+@command()
 @argument("session", metavar="SESSION", help="whole id of a session that was deleted")
 @_store_option
 def restore(context: CommandContext, session: str, store: str | None) -> int:
@@ -159,7 +229,7 @@ def restore(context: CommandContext, session: str, store: str | None) -> int:
     """
     from exporter.missioncontrol.store import token_admin
 
-    restored = token_admin.restore_session(_store(context.load(fallbacks=False).settings, store), session)
+    restored = token_admin.restore_session(_store(context, context.load(fallbacks=False).settings, store), session)
     return context.report(
         restored, lambda _: f"restored; send it again with: exporter backfill --session {session} --from-start"
     )

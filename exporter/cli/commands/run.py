@@ -22,14 +22,10 @@ def run(context: CommandContext, session: tuple[str, ...], until_idle: bool) -> 
     exporter run --session 3f2a  # follow one session
     exporter run --until-idle  # deliver pending events and exit: for scripts and CI
     """
-    loaded = context.load(sessions=True)
-    settings = loaded.settings
+    loaded = context.load(sessions=True, logs=True)
     context.warn(loaded)
     session_ids = whole_ids(context, session)
     from exporter import app
-    from exporter.wiring.sinks.registry import sink_names
 
-    with closing(Notices(context.out, level=settings.log_level)) as notices:
-        starting = {"copilot_home": settings.copilot_home, "sinks": sink_names(settings)}
-        notices({"message": "starting", **starting})
-        return asyncio.run(app.run(settings, session_ids=session_ids, until_idle=until_idle, on_notice=notices))
+    with closing(Notices(context.out, level=loaded.settings.log_level)) as notices:
+        return asyncio.run(app.run(loaded, session_ids=session_ids, until_idle=until_idle, on_notice=notices))

@@ -103,6 +103,7 @@ def sessions_text(sessions: Sequence[Mapping[str, Any]], names: Mapping[str, str
         Column(
             "REDACTED", lambda session: number(session["masked"]) if session.get("masked") else "", right=True, spare=3
         ),
+        *((Column("OWNER", "owner", spare=4),) if len({one.get("owner") for one in sessions}) > 1 else ()),
         Column("REPOSITORY", "repository", flex=True, spare=4),
         Column("BRANCH", "branch", flex=True, spare=5),
         Column("TITLE", "title", flex=True),
@@ -129,6 +130,7 @@ def session_text(session: Mapping[str, Any], view: TerminalView) -> str:
         ("tokens", ", ".join(used)),
         ("secrets redacted", number(session.get("masked") or 0)),
         ("host", session.get("host")),
+        ("owner", session.get("owner")),
         ("file", session.get("file")),
         *((f"sink {sink['name']}", _sink(sink)) for sink in session.get("sinks") or ()),
     ]

@@ -1,7 +1,7 @@
 """`exporter status`: is it running, and does every sink have everything."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -52,6 +52,8 @@ def status_text(status: Mapping[str, Any], view: TerminalView) -> str:
     blocks = [pairs(facts, view)]
     if sinks := status["sinks"]:
         blocks.append(_sinks(sinks, view))
+    if earlier := list(_earlier(status["sinks"], view)):
+        blocks.append("\n".join([view.palette.paint("history", "dim"), *earlier]))
     if sources := status["sources"]:
         heads = _SOURCES if any(source.get("state") for source in sources) else _SOURCES[:-1]
         blocks.append(table(heads, sources, view))
@@ -100,6 +102,18 @@ def _sinks(sinks: Sequence[Mapping[str, Any]], view: TerminalView) -> str:
         Column("LAST ERROR", lambda sink: Cell(sink.get("last_error"), "bad"), flex=True, spare=1),
     )
     return table(columns, sinks, view)
+
+
+def _earlier(sinks: Sequence[Mapping[str, Any]], view: TerminalView) -> Iterator[str]:
+    """Yield a line for each OTLP endpoint that was not sent what was before it was met."""
+    by_endpoint: dict[str, list[Mapping[str, Any]]] = {}
+    for sink in sinks:
+        if sink.get("earlier"):
+            by_endpoint.setdefault(str(sink["name"]).partition(":")[0], []).append(sink)
+    for name, some in by_endpoint.items():
+        sessions, met = count(max(sink["earlier"] for sink in some), "session"), ago(some[0]["since"], view.now)
+        yield f"  {plain(name)} was met {met} and is sent what began since then; the past of {sessions} is sent by"
+        yield f"    exporter backfill --all --sink {plain(name)}"
 
 
 def _sink_state(sink: Mapping[str, Any]) -> Cell:

@@ -65,8 +65,12 @@ def _directory(context: CommandContext, *, is_project: bool) -> tuple[Path, Path
 
     if is_project:
         return project_directory(project_root(Path.cwd())), None
+    from config.paths import is_pattern
+
     settings = context.load(fallbacks=False).settings
-    return user_directory(Path(settings.copilot_home)), Path(settings.state_dir)
+    if not isinstance(home := settings.copilot_home, str) or is_pattern(home):
+        raise UsageError("the settings name many directories of the CLI", hint="name one with --copilot-home")
+    return user_directory(Path(home)), Path(settings.state_dir)
 
 
 def _show(context: CommandContext, done: str | None, *, is_project: bool) -> int:

@@ -23,7 +23,7 @@ def up(context: CommandContext, demo: bool, days: int | None, port: int | None, 
     exporter up --demo  # made-up sessions, one of them live
     exporter up --days 30 --no-open  # the last 30 days, without opening a browser
     """
-    loaded = context.load(fallbacks=False, sessions=not demo)
+    loaded = context.load(fallbacks=False, sessions=not demo, logs=True)
     context.warn(loaded)
     from exporter import app
 

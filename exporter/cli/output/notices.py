@@ -2,7 +2,7 @@
 
 A notice is one of the core's, or a mapping with one of these keys:
 `progress` (the report of the control socket) · `ready` (see `ready_text`; said once by `up`) ·
-`message` (a constant text, with `level` = info | warning | error and any further fields as variables).
+`message` (a constant text, with `event`, `level` = info | warning | error and any further fields as variables).
 """
 
 import time
@@ -38,7 +38,8 @@ class Notices:
         if isinstance(notice, Notice):
             notice = as_mapping(notice)
         if "progress" in notice:
-            self._progress.update(notice["progress"])
+            if not self._out.logs_json:
+                self._progress.update(notice["progress"])
             return
         if "message" in notice and _RANKS[str(notice.get("level", "info"))] < self._level:
             return
@@ -47,6 +48,9 @@ class Notices:
             self._out.write(to_json(notice))
         elif "ready" in notice:
             self._out.write(ready_text(notice["ready"], self._out.view))
+        elif self._out.logs_json:
+            facts = {name: value for name, value in notice.items() if value not in (None, "")}
+            self._out.log(str(notice["event"]), str(notice["level"]), str(notice["message"]), facts)
         else:
             stamp = self._out.notice_palette.paint(time.strftime("%H:%M:%S"), "dim")
             self._out.urgent(f"{stamp} {notice_text(notice, self._out.notice_palette)}")
@@ -55,21 +59,24 @@ class Notices:
 def as_mapping(notice: Notice) -> dict[str, Any]:
     """A notice of the core in the form that is shown."""
     level = notice.level.name.lower()
-    named = {"session": notice.session, "sink": notice.sink}
-    return {"message": notice.message, "level": level} | {k: v for k, v in named.items() if v} | notice.fields
+    named = {"session": notice.session, "sink": notice.sink, "url": notice.url}
+    what = {"event": str(notice.name), "message": notice.message, "level": level}
+    return {**what, **{name: text for name, text in named.items() if text}, **notice.fields}
 
 
 def notice_text(notice: Mapping[str, Any], palette: Palette) -> str:
     """One line: the message, then its fields as `name value`."""
     level = str(notice.get("level", "info"))
-    named = {name: value for name, value in notice.items() if name not in ("message", "level")}
-    fields = [f"{words(name)} {_shown(value)}" for name, value in named.items() if value not in (None, "")]
+    named = {name: value for name, value in notice.items() if name not in ("event", "message", "level")}
+    fields = [f"{words(name)} {_shown(value)}" for name, value in named.items() if value not in (None, "", {})]
     text = f"{plain(notice.get('message', ''))}{' · ' if fields else ''}{', '.join(fields)}"
     tone = _TONES.get(level, "")
     return f"{palette.paint(f'{level}:', tone)} {text}" if tone else text
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return listing(f"{plain(name)} {plain(one)}" for name, one in value.items())
     return listing(map(plain, value)) if isinstance(value, list | tuple) else plain(value)
 
 

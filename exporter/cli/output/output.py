@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import IO
 
 from exporter.cli.output.table import Palette, TerminalView
 from exporter.cli.output.text import plain, safe_json
+from exporter.core.notice import NoticeName
 
 
 class ReaderGone(Exception):
@@ -24,6 +26,7 @@ class Output:
     def __init__(self, *, as_json: bool, quiet: bool, color: bool) -> None:
         self.as_json = as_json
         self.quiet = quiet
+        self.logs_json = False
         self.on_terminal = sys.stdout.isatty()
         self.notices_on_terminal = sys.stderr.isatty()
         width = max(40, shutil.get_terminal_size().columns) if self.on_terminal else None
@@ -32,6 +35,22 @@ class Output:
         for stream in (sys.stdout, sys.stderr):
             if callable(reconfigure := getattr(stream, "reconfigure", None)):
                 reconfigure(errors="backslashreplace")
+
+    def log_as_json(self) -> None:
+        """From now on every line on stderr is a JSON document, those of libraries too."""
+        import logging
+
+        from exporter.cli.output.library_log import LibraryLog
+
+        if not self.logs_json:
+            self.logs_json = True
+            logging.getLogger().addHandler(LibraryLog(self))
+
+    def log(self, name: str, level: str, message: str, facts: Mapping[str, object] = {}) -> None:
+        """Write one line of the log as JSON."""
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = {"time": time, "level": level, "event": str(name), "message": message}
+        _through(sys.stderr, to_json(line | {key: one for key, one in facts.items() if key not in line}) + "\n")
 
     def result(self, document: object, render: Callable[[TerminalView], str]) -> None:
         """The answer of a command: the document itself with --json, else what `render` makes of it."""
@@ -56,7 +75,11 @@ class Output:
 
     def notice(self, text: str) -> None:
         """A line for people on stderr; `--quiet` leaves it out."""
-        if not self.quiet:
+        if self.quiet:
+            return
+        if self.logs_json:
+            self.log(NoticeName.NOTE, "info", text)
+        else:
             self.urgent(text)
 
     def urgent(self, text: str) -> None:
@@ -67,6 +90,9 @@ class Output:
         """The error a command ends with: a JSON document on stdout with --json, two lines on stderr without."""
         if self.as_json:
             self.write(to_json({"error": {"kind": kind, "message": message, "hint": hint}}))
+            return
+        if self.logs_json:
+            self.log(NoticeName.FAILED, "error", message, {"kind": kind, "hint": hint} if hint else {"kind": kind})
             return
         lines = [f"{self.notice_palette.paint('error:', 'bad')} {plain(message)}"]
         if hint:

@@ -1,6 +1,5 @@
 """`exporter redact preview`: what would be redacted in a session, with the text around it."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +51,8 @@ def preview(context: CommandContext, session: str, diff: bool) -> int:
     exporter redact preview --session 3f2a  # any unique prefix of the id
     exporter redact preview --session 3f2a --diff  # as a diff, with bullets in place of secrets
     """
+    import asyncio  # what redacts an input does without it
+
     found = asyncio.run(_preview(context, session))
     text = diff_text if diff else preview_text
     return context.report(_document(found, with_diff=diff), lambda view: text(found, view))

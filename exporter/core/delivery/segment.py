@@ -21,12 +21,14 @@ from exporter.core.events.envelope import (
     Unreadable,
     decode,
     decode_envelope,
+    is_too_deep,
     is_utf8,
     pieces,
 )
+from exporter.core.events.json_scanner import DEPTH_MAX
 from exporter.core.events.lines import Oversized
 from exporter.core.events.live_text import is_piece
-from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused
+from exporter.core.events.redaction import Masked, Redacted, RedactEvent, Refused, Verdicts
 from exporter.core.events.tool_calls import CALL_TYPES, ToolCalls
 from exporter.core.events.usage import USAGE_KEPT
 
@@ -56,7 +58,7 @@ class Segment:
 
     `ids`, `lines` and `offsets` run in parallel. `masked` counts by day and rule. `events` and `last_id` tell of the
     events, also where `ids` are of what was made of them. `usage` has what a journal keeps for telemetry, each with the
-    number of events before it and its offset.
+    number of events before it and its offset. `is_passed` says that the sink is sent nothing of what lies between.
     """
 
     start: Position
@@ -74,6 +76,7 @@ class Segment:
     size: int = 0
     events: int = 0
     last_id: str | None = None
+    is_passed: bool = False
     _hashes: dict[bool, list[bytes]] = field(default_factory=dict, init=False)
 
     def hashes(self, *, for_digest: bool) -> list[bytes]:
@@ -103,13 +106,14 @@ class SegmentBuilder:
     `skip` holds ids that this reader's sink has already: their events are passed over without being redacted.
     `seen` collects the id of every durable event. `keep_live` asks for redacted ephemeral events as well, which are
     never part of what is delivered. `calls` are the tool calls of the lines before; answers of commands that print
-    secrets are masked.
+    secrets are masked. `verdicts` are those of the same redactor about the lines that are taken next.
     """
 
     start: Position
     redact: RedactEvent
     _: KW_ONLY
     calls: ToolCalls | None = None
+    verdicts: Verdicts | None = None
     events_max: int = EVENTS_MAX
     bytes_max: int = BYTES_MAX
     skip: Container[str] | None = None
@@ -140,7 +144,7 @@ class SegmentBuilder:
 
     def _take_clean(self, lines: list[bytes | Oversized], index: int, until: int, is_ascii: bool) -> int:
         """Take lines while they are whole events in which nothing is masked: the loop where the time goes."""
-        segment, redact, read, keep_live = self.segment, self.redact, decode_envelope, self.keep_live
+        segment, redact, keep_live, verdicts = self.segment, self.redact, self.keep_live, self.verdicts
         calls, call_types = self.calls, CALL_TYPES if self.calls is not None else frozenset[str]()
         ids, events, offsets = segment.ids, segment.lines, segment.offsets
         offset, size = self.offset, segment.size
@@ -150,17 +154,17 @@ class SegmentBuilder:
             if line.__class__ is not bytes or (ids and size + len(line) > self.bytes_max):
                 break
             try:
-                envelope = read(line)
+                envelope = decode_envelope(line)
             except REFUSALS:
                 break
             identity = envelope.id
             if not identity.isascii() or not 0 < len(identity) <= ID_LENGTH_MAX:
                 break
-            if not (is_ascii or line.isascii()) and not is_utf8(line):
+            if (len(line) > DEPTH_MAX and is_too_deep(line, DEPTH_MAX)) or not (is_ascii or is_utf8(line)):
                 break
             if not envelope.ephemeral:
                 event = line.strip(_WHITESPACE)
-                redacted = redact(event)
+                redacted = redact(event) if verdicts is None else verdicts.redacted(index, event, redact)
                 if envelope.type in call_types and calls is not None:
                     redacted = calls.answered(envelope, offset, event, redacted)
                 if redacted is not event:

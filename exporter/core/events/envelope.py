@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from exporter.core.events.json_scanner import NotJsonError, members, skip_whitespace
+from exporter.core.events.json_scanner import DEPTH_MAX, NotJsonError, is_deeper, members, skip_whitespace
 
 ID_LENGTH_MAX: Final = 512
 _ENVELOPE_START: Final = b'{"type":"'
@@ -60,6 +60,23 @@ _decode_text: Final = msgspec.json.Decoder(str).decode
 REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+def _reads_deep() -> bool:
+    try:
+        msgspec.json.decode(b"[" * 2_000 + b"]" * 2_000)
+    except RecursionError:
+        return False
+    return True
+
+
+_READS_DEEP: Final = _reads_deep()
+"""Python before 3.13 refuses some 1,000 levels; from 3.13 on it reads as many as the stack of the thread holds."""
+
+
+def is_too_deep(text: bytes, levels: int) -> bool:
+    """Tell whether JSON nests in more levels than are read here, where the decoder does not refuse it by itself."""
+    return _READS_DEEP and is_deeper(text, levels)
+
+
 def is_utf8(line: bytes) -> bool:
     """Tell whether the bytes are valid UTF-8."""
     if line.isascii():
@@ -83,7 +100,7 @@ def decode(line: bytes) -> Envelope | Unreadable:
     if not is_utf8(line):
         return Unreadable("not_utf8")
     try:
-        envelope = decode_envelope(line)
+        envelope = decode_envelope(b"" if is_too_deep(line, DEPTH_MAX) else line)
     except REFUSALS:
         found = pieces(line)
         return found[0].envelope if len(found) == 1 else Unreadable("not_json")
@@ -173,6 +190,8 @@ def _plain_key(key: bytes) -> bytes:
     return key if plain is None else plain.encode()
 
 
+DATA_DEPTH_MAX: Final = 500
+"""How deep an object is that `read_object` reads: whoever walks it takes a frame of the stack for each level."""
 _LEVELS_MAX: Final = 4
 _DIGITS_MAX: Final = 4_000
 # Escaped backslashes and whole pairs are skipped, so that the group matches half of a pair only.
@@ -188,10 +207,11 @@ def read_object(data: bytes | msgspec.Raw) -> dict[str, Any]:
     Half of a surrogate pair reads as U+FFFD, a number out of range as None. What nests too deep reads as None; the
     values beside it are read.
     """
+    plain = bytes(data)
     try:
-        return _decode(data)
+        return _decode(b"" if is_too_deep(plain, DATA_DEPTH_MAX) else plain)
     except REFUSALS:
-        text = bytes(data).strip(b" \t\r\n")
+        text = plain.strip(b" \t\r\n")
     if not text.startswith(b"{"):
         return {}
     value = _value(_HALF.sub(lambda found: b"\\ufffd" if found[1] else found[0], text), _LEVELS_MAX)
@@ -200,11 +220,13 @@ def read_object(data: bytes | msgspec.Raw) -> dict[str, Any]:
 
 def _value(text: bytes, levels: int) -> Any:
     try:
-        return _decode_leniently(text.decode("utf-8", "replace"))
+        if not is_deeper(text, DATA_DEPTH_MAX):
+            return _decode_leniently(text.decode("utf-8", "replace"))
     except ValueError:
         return None
     except RecursionError:
-        return _around_deep(text, levels - 1) if levels and text.startswith(b"{") else None
+        pass  # whoever called is deep in the stack already
+    return _around_deep(text, levels - 1) if levels and text.startswith(b"{") else None
 
 
 def _around_deep(text: bytes, levels: int) -> dict[str, Any] | None:

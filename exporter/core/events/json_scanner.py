@@ -41,6 +41,11 @@ _NEXT_MEMBERS: Final = re.compile(rb"(?>%s,%s%s%s:%s%s)*+" % (_GAP, _GAP, _TEXT,
 
 _OPEN_OBJECT, _OPEN_ARRAY = ord("{"), ord("[")
 _CLOSING: Final = {_OPEN_OBJECT: ord("}"), _OPEN_ARRAY: ord("]")}
+_OPENING: Final = frozenset(_CLOSING)
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_INNERMOST: Final = re.compile(rb"\[\]|\{\}")
+_PASSES: Final = 3
+_QUOTED: Final = re.compile(rb'"[^"]*+"?')
 _COMMA, _COLON = ord(","), ord(":")
 
 
@@ -71,6 +76,23 @@ class TooManyError(ValueError):
     def __init__(self, count_max: int) -> None:
         super().__init__(f"more than {count_max}")
         self.count_max = count_max
+
+
+def is_deeper(text: bytes, levels: int) -> bool:
+    """Tell whether JSON nests in more levels than these. Never raises; of what is not JSON it tells a guess."""
+    if len(text) <= levels or text.count(b"{") + text.count(b"[") <= levels:
+        return False
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_BRACKETS)
+    brackets = _QUOTED.sub(b"", plain)
+    for taken in range(_PASSES):  # each takes the innermost level away, which is most of what there is
+        if taken + len(brackets) // 2 <= levels:
+            return False
+        brackets = _INNERMOST.sub(b"", brackets)
+    depth = deepest = 0
+    for byte in brackets:
+        depth += 1 if byte in _OPENING else -1
+        deepest = max(deepest, depth)
+    return deepest + _PASSES > levels
 
 
 def skip_whitespace(text: bytes, position: int) -> int:

@@ -4,7 +4,7 @@ The engine is in the top-level package `redaction`; `wiring/redactor.py` connect
 """
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +36,23 @@ class RedactEvent(Protocol):
     """Returns the very object it was given when nothing had to be removed. Never raises."""
 
     def __call__(self, line: bytes, /) -> Redacted: ...
+
+
+CLEAN: Final = 1
+"""The state of a line that leaves the machine as it is; 0 is that of a line nobody has looked at."""
+FOUND: Final = 2
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What is known already of some lines: the state of each, and what became of those whose state is `FOUND`."""
+
+    states: bytearray
+    found: dict[int, Masked | Refused]
+
+    def redacted(self, index: int, event: bytes, redact: RedactEvent) -> Redacted:
+        """Return what becomes of the event in a line; `redact` looks at it if nobody has."""
+        state = self.states[index]
+        if state == CLEAN:
+            return event
+        return self.found[index] if state else redact(event)

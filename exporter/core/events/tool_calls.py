@@ -160,6 +160,8 @@ class ToolCalls:
         for key, told in told_by(self._commands, envelope):
             self._known.pop(key, None)
             self._known[key] = _Known(offset, told)
+        while self._oldest() < offset - REACH_BYTES:
+            self._known.popitem(last=False)  # no answer from here on can be of that call
         while len(self._known) > self._memory_max and self._oldest() != offset:
             self._forget(self._oldest())
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final, Unpack
 
@@ -26,7 +26,7 @@ from exporter.missioncontrol.pages import event, export, feed, health, session, 
 from exporter.missioncontrol.pages.rendering import error_page, give, is_fragment
 from exporter.missioncontrol.receiver import Receiver, ReceiverOptions
 from exporter.missioncontrol.store import tokens
-from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.port import Store, StoreAway, StoreError
 from exporter.missioncontrol.store.queries import identity
 
 _HEADERS: Final = {
@@ -80,7 +80,7 @@ def create_app(
         routes=[*upload_api.ROUTES, *read_api.ROUTES, *_PAGES],
         middleware=[
             *([Middleware(BehindProxy, public=public)] if public is not None else []),
-            Middleware(_FinishAnswers, counters=receiver.counters, store=store.do(identity)),
+            Middleware(_FinishAnswers, counters=receiver.counters, store=store),
             Middleware(
                 Guard,
                 login=login,
@@ -94,8 +94,16 @@ def create_app(
     app.state.receiver = receiver
     app.state.login = login
     app.state.public = public
-    app.state.has_token = bool(token) or store.do(tokens.any_in_force)
+    app.state.has_token = bool(token) or _has_token(store)
     return app
+
+
+def _has_token(store: Store) -> bool:
+    """Tell whether there is a token; a store that is away is taken to have some, since without one nobody gets in."""
+    try:
+        return store.do(tokens.any_in_force)
+    except StoreAway:
+        return True
 
 
 async def _is_in_force(store: Store, hashed: bytes) -> bool:
@@ -105,11 +113,17 @@ async def _is_in_force(store: Store, hashed: bytes) -> bool:
 @asynccontextmanager
 async def _live(app: Starlette) -> AsyncIterator[None]:
     receiver: Receiver = app.state.receiver
-    receiver.search.wake()  # what an earlier run stored and did not index
-    await receiver.eraser.resume()
+    if receiver.search is not None:
+        receiver.search.wake()  # what an earlier run stored and did not index
+    with suppress(StoreAway):
+        await receiver.eraser.resume()
     retention = asyncio.create_task(receiver.apply_retention(), name="receiver-house")
+    hearing = asyncio.create_task(receiver.hear(), name="receiver-notes")
     yield
     retention.cancel()
+    hearing.cancel()
+    with suppress(asyncio.CancelledError):
+        await hearing
     receiver.close()
 
 
@@ -146,10 +160,11 @@ class _FinishAnswers:
     An uploader is told with every answer which store this is, so that it notices when that is another one.
     """
 
-    def __init__(self, app: ASGIApp, counters: Counters, store: int) -> None:
+    def __init__(self, app: ASGIApp, counters: Counters, store: Store) -> None:
         self._app = app
         self._requests = counters.requests
-        self._store = f"{store:x}"
+        self._store = store
+        self._identity: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def finished(message: Message) -> None:
@@ -159,10 +174,14 @@ class _FinishAnswers:
                     headers.setdefault(name, value)
                 if headers["Cache-Control"] == "no-cache":  # what has an ETag is asked for again, but not for others
                     headers["Cache-Control"] = "private, no-cache"
-                if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
-                    headers[STORE_HEADER] = self._store
+                is_told = scope["path"].startswith("/agents/") and message["status"] not in (401, 403)
+                if is_told and self._identity is not None:
+                    headers[STORE_HEADER] = self._identity
                 status = str(message["status"])
                 self._requests[status] = self._requests.get(status, 0) + 1
             await send(message)
 
+        if self._identity is None and scope.get("path", "").startswith("/agents/"):
+            with suppress(StoreError):  # the answer says so itself
+                self._identity = f"{await self._store.read(identity, quick=True):x}"
         await self._app(scope, receive, finished if scope["type"] == "http" else send)

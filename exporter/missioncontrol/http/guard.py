@@ -21,7 +21,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exporter.missioncontrol.http.responses import ApiError, error_answer
+from exporter.missioncontrol.http.responses import ApiError, api_errors, error_answer
 from exporter.missioncontrol.pages.formats import local
 from exporter.missioncontrol.pages.rendering import render, style_hash
 from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
@@ -208,7 +208,11 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] != "/healthz":
-            refusal = await self._refusal(scope)
+            try:
+                with api_errors():
+                    refusal = await self._refusal(scope)
+            except ApiError as error:  # the store cannot say whose token it is
+                return await error_answer(error)(scope, receive, send)
             if refusal is not None:
                 may_enter = self._may_enter(scope, refusal)
                 answer = RedirectResponse(local(PATH), status_code=303) if may_enter else error_answer(refusal)

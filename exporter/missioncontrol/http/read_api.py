@@ -1,5 +1,6 @@
 """The API for people and programs, below `/api/v1`, and the endpoints for monitoring."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from starlette.routing import Route
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.request_intake import Counters
-from exporter.missioncontrol.http.responses import ApiError, bad_cursor, json_answer, tagged_answer
+from exporter.missioncontrol.http.responses import ApiError, api_errors, bad_cursor, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import STATES, checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
 from exporter.missioncontrol.ingest.write_jobs import heard_since
@@ -176,7 +177,8 @@ async def metrics(request: Request) -> Response:
     receiver = receiver_of(request)
     since = heard_since(receiver.now())
     totals, copied = await receiver.read(lambda database: (queries.totals(database), queries.copied(database, since)))
-    size = receiver.store.size_bytes()
+    with api_errors():
+        size = await asyncio.to_thread(receiver.store.size_bytes)
     families = _families(receiver.counters, totals, streams=len(receiver.live), size=size, copied=copied)
     lines: list[str] = []
     for name, kind, meaning, samples in families:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exporter.missioncontrol.store.eraser import TextNotErasedError
-from exporter.missioncontrol.store.port import StoreError
+from exporter.missioncontrol.store.port import StoreAway, StoreError
 from exporter.missioncontrol.store.session_row import (
     BadCursorError,
     DeletedSessionError,
@@ -85,9 +85,10 @@ _REFUSALS: Final = {
         "End that program (a backup, a sqlite3 shell). It is tried again until it is done;"
         " the same DELETE tells whether it is.",
     ),
+    StoreAway: (503, "store_away", "The store cannot be reached: {}.", "Nothing was stored; send it again later."),
     StoreError: (503, "store_failed", "The store did not take it: {}.", "Nothing was stored; send it again."),
 }
-_RETRY_SECONDS: Final = {"text_still_in_log": 10, "store_failed": 1}
+_RETRY_SECONDS: Final = {"text_still_in_log": 10, "store_failed": 1, "store_away": 5}
 
 
 @contextmanager

@@ -61,6 +61,7 @@ class _SessionReport(msgspec.Struct, omit_defaults=True):
     repository: str | None = None
     branch: str | None = None
     host: str | None = None
+    owner: str | None = None
     state: str | msgspec.UnsetType | None = msgspec.UNSET  # null: what its events say
     liveness: Literal["unknown"] | msgspec.UnsetType | None = msgspec.UNSET  # null: it is known again
     redactions: Annotated[dict[_Day, _Rules], Meta(max_length=4000)] | None = None
@@ -90,7 +91,7 @@ async def register(request: Request) -> Response:
             raise RestoreNeedsAdminError(session_id) if wanted.restore else error from None
 
     ack, changes = await receiver.write(uploading(session_id, holder, job))
-    receiver.live.publish_session(session_id)
+    receiver.publish_session(session_id)
     answer = {"id": session_id, "task_id": task_id, **_capabilities(receiver)}
     return json_answer({**answer, "ack": _as_of(receiver, changes, ack)})
 
@@ -133,7 +134,7 @@ async def report_session(request: Request) -> Response:
     now = receiver.now()
     job = partial(write_jobs.report_session, session_id=session_id, report=fields, now=now)
     await receiver.write(uploading(session_id, _uploader(request), job))
-    receiver.live.publish_session(session_id)
+    receiver.publish_session(session_id)
     return json_answer({})
 
 
@@ -154,7 +155,7 @@ async def report_exporter(request: Request) -> Response:
         holder=_uploader(request),
     )
     copies, changes = await receiver.write(lambda database: (job(database), database.changes()))
-    receiver.live.publish_exporter(exporter_id)
+    receiver.publish_exporter(exporter_id)
     return json_answer({**_as_of(receiver, changes), "copies": copies})
 
 

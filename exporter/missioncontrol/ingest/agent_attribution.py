@@ -99,9 +99,11 @@ def attribute_again(database: Database, session: int, session_id: str) -> None:
         if isinstance(envelope, Envelope):
             found.append((fold.add(envelope), before, n))
     changed = (
-        (now, n) for agent, before, n in found if (now := fold.moved.get(agent, agent) if agent else None) != before
+        (now, session, n)
+        for agent, before, n in found
+        if (now := fold.moved.get(agent, agent) if agent else None) != before
     )
-    database.executemany("UPDATE events SET agent_id = ? WHERE n = ?", list(changed))
+    database.executemany("UPDATE events SET agent_id = ? WHERE session = ? AND n = ?", list(changed))
     database.execute("DELETE FROM families WHERE session = ?", (session,))
     fold.save(database, session, b"")
 

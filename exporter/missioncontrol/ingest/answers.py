@@ -120,7 +120,9 @@ class _Calls:
             (session, CALL_STARTS, _STARTS_MAX),
         ).fetchall()
         for row, place in rows:
-            stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()
+            stored = database.execute(
+                "SELECT body, cuts FROM events WHERE session = ? AND n = ?", (session, row)
+            ).fetchone()
             envelope = decode(payloads.whole(database, *stored))
             if isinstance(envelope, Envelope):
                 self.add(envelope, place)

@@ -117,10 +117,10 @@ def known(database: Database, n: int, keys: dict[str, int]) -> Known:
     """Return row, hidden and hash of those ids, given with their keys, that the session has."""
     found: Known = {}
     for some in slices(keys.values()):
-        marks = ",".join("?" * len(some))
+        condition, values = database.among("key", some)
         rows = database.execute(
-            f"SELECT id, n, hidden, sha256 FROM events WHERE session = ? AND key IN ({marks})",  # noqa: S608  marks only
-            (n, *some),
+            f"SELECT id, n, hidden, sha256 FROM events WHERE session = ? AND {condition}",  # noqa: S608  marks only
+            (n, *values),
         )
         found.update((id, (row, bool(hidden), hashed)) for id, row, hidden, hashed in rows if id in keys)
     return found
@@ -211,7 +211,7 @@ class _Placement:
     def arrange(self) -> list[int]:
         """Return the place of each new event among those shown, some of which may be moved."""
         database, session = self.database, self.session
-        rows = shown_events(database, session.n, "n, place, key, parent, timestamp").fetchall()
+        rows = list(shown_events(database, session.n, "n, place, key, parent, timestamp"))
         shown = [Item(key, parent, timestamp) for _, _, key, parent, timestamp in rows]
         if session.chained and thread(shown) != shown:
             session.chained = False
@@ -222,8 +222,8 @@ class _Placement:
         if placed is None:
             placed = [STEP * (number + 1) for number in range(len(order))]
         by_key = dict(zip((item.key for item in order), placed, strict=True))
-        moved = [(by_key[key], n) for key, (n, place) in here.items() if by_key[key] != place]
-        database.executemany("UPDATE events SET place = ? WHERE n = ?", moved)
+        moved = [(by_key[key], session.n, n) for key, (n, place) in here.items() if by_key[key] != place]
+        database.executemany("UPDATE events SET place = ? WHERE session = ? AND n = ?", moved)
         if session.chained:
             found = [(session.n, key) for key in self.missing_parents & by_key.keys()]
             database.executemany("DELETE FROM orphans WHERE session = ? AND key = ?", found)

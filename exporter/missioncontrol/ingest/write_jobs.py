@@ -44,6 +44,8 @@ class Stored:
     duplicates: int
     new: list[UploadedEvent]
     changes: int = 0
+    first: int = 0
+    """The row number of the first new event; those of the others follow."""
 
 
 def register(database: Database, session_id: str, task_id: str, now: str, *, restore: bool = False) -> SessionAck:
@@ -104,7 +106,7 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     # A reported state is valid until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
-    return Stored(session.ack, len(batch.durable) - len(new), events, database.changes())
+    return Stored(session.ack, len(batch.durable) - len(new), events, database.changes(), first)
 
 
 def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:
@@ -134,6 +136,8 @@ def report_exporter(database: Database, exporter_id: str, report: dict[str, Any]
     A copied state directory has its id. An installation that was moved reports no more, so another one counts only if
     it was heard of after this one began, and lately.
     """
+    # First, so that its row is locked: another receiver may be told of the same exporter.
+    is_known = database.execute("UPDATE exporters SET reported_at = ? WHERE id = ?", (now, exporter_id)).rowcount > 0
     owner, own = uploading_exporter(database, exporter_id, holder), report.get("installation")
     row = database.execute("SELECT report FROM exporters WHERE id = ?", (exporter_id,)).fetchone()
     known = msgspec.json.decode(row[0]).get("installations", {}) if row is not None else {}
@@ -148,11 +152,11 @@ def report_exporter(database: Database, exporter_id: str, report: dict[str, Any]
         copies = sum(one["last"] > first for one in heard.values())
         heard[own] = {"first": first, "last": now, "host": report.get("host")}
     report = {**report, "token": holder.name or None, "owner": owner, "installations": heard, "copies": copies}
-    database.execute(
-        "INSERT INTO exporters (id, report, reported_at) VALUES (?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET report = excluded.report, reported_at = excluded.reported_at",
-        (exporter_id, msgspec.json.encode(report).decode(), now),
-    )
+    written = msgspec.json.encode(report).decode()
+    if is_known:
+        database.execute("UPDATE exporters SET report = ? WHERE id = ?", (written, exporter_id))
+    else:
+        database.insert("exporters", "id, report, reported_at", [(exporter_id, written, now)])
     return copies
 
 
@@ -166,12 +170,8 @@ def forget_session(database: Database, session_id: str, now: str, *, reason: str
     payloads.forget(database, session.n)
     owner = owner_of(database, session_id)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
-    database.execute(
-        "INSERT INTO deleted_sessions (id, deleted_at, reason, owner) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, reason = excluded.reason,"
-        " owner = excluded.owner",
-        (session_id, now, reason, owner),
-    )
+    database.execute("DELETE FROM deleted_sessions WHERE id = ?", (session_id,))
+    database.insert("deleted_sessions", "id, deleted_at, reason, owner", [(session_id, now, reason, owner)])
 
 
 def _day(event: UploadedEvent, now: str) -> str:
@@ -194,7 +194,8 @@ def _hide(database: Database, session: SessionRow, ids: list[str], now: str) -> 
     shown = {id: row for id, row in known(database, session.n, {id: key_of(id) for id in ids}).items() if not row[1]}
     if not shown:
         return 0
-    database.executemany("UPDATE events SET hidden = 1 WHERE n = ?", ((row[0],) for row in shown.values()))
+    hidden = [(session.n, row[0]) for row in shown.values()]
+    database.executemany("UPDATE events SET hidden = 1 WHERE session = ? AND n = ?", hidden)
     database.insert("rewinds", "session, id, rewound_at", [(session.n, id, now) for id in shown])
     if session.chained:
         note_hidden_parents(database, session.n, [key_of(id) for id in shown])
@@ -212,8 +213,8 @@ def _new_events(database: Database, session: SessionRow, sequence: list[Uploaded
     if session.last_place is None:
         return {event.envelope.id: event for event in sequence}
     here = known(database, session.n, {event.envelope.id: event.key for event in sequence})
-    hidden = [row for row, is_hidden, _ in here.values() if is_hidden]
-    database.executemany("UPDATE events SET hidden = 2, key = n WHERE n = ?", ((row,) for row in hidden))
+    hidden = [(session.n, row) for row, is_hidden, _ in here.values() if is_hidden]
+    database.executemany("UPDATE events SET hidden = 2, key = n WHERE session = ? AND n = ?", hidden)
     return {event.envelope.id: event for event in sequence if (row := here.get(event.envelope.id)) is None or row[1]}
 
 
@@ -242,7 +243,7 @@ def _rebuild_summary(database: Database, n: int, now: str) -> Summary:
     for row, type, timestamp, agent_id in shown_events(database, n, "n, type, timestamp, agent_id"):
         envelope = Envelope(id="", type=type, timestamp=timestamp, agentId=agent_id)
         if type in SUMMARY_TYPES:
-            stored = database.execute("SELECT body, cuts FROM events WHERE n = ?", (row,)).fetchone()
+            stored = database.execute("SELECT body, cuts FROM events WHERE session = ? AND n = ?", (n, row)).fetchone()
             decoded = decode(payloads.whole(database, *stored))
             envelope = agent_attribution.as_of(decoded, agent_id) if isinstance(decoded, Envelope) else envelope
         summary.add(envelope, now)

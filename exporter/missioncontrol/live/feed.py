@@ -69,7 +69,7 @@ def rebuild(database: Database, session: int) -> None:
     database.execute("DELETE FROM notices WHERE session = ?", (session,))
     of_types = f" AND type IN ({','.join('?' * len(FEED_TYPES))})"
     rows = shown_events(database, session, "n, agent_id, body, cuts", of_types, FEED_TYPES)
-    for number, agent, body, cuts in rows.fetchall():
+    for number, agent, body, cuts in list(rows):
         envelope = decode(whole(database, body, cuts))
         if isinstance(envelope, Envelope):
             add_events(database, session, [(number, as_of(envelope, agent))])

@@ -49,6 +49,10 @@ class LiveSubscriptions:
     def __len__(self) -> int:
         return len(self._subscribers)
 
+    def has(self, session_id: str) -> bool:
+        """Tell whether anybody would get a message of this session."""
+        return bool(self._of(session_id))
+
     def close(self) -> None:
         """End every open stream."""
         self._closed = True

@@ -118,6 +118,7 @@ _FACTS: Final = (
     "branch",
     "cwd",
     "model",
+    "owner",
     "host",
     "started",
     "last_activity",

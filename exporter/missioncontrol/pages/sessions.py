@@ -44,6 +44,7 @@ async def sessions_page(request: Request) -> Response:
         "sessions.html",
         "list",
         rows=[(session, figures.get(session["id"], {}), lags.of(session)) for session in sessions],
+        owners=len({session.get("owner") for session in sessions} - {None}),
         links=links,
         state=state,
         words=words,

@@ -91,7 +91,7 @@ def _some(database: Database, condition: str, values: Sequence[int]) -> list[Row
     statement = f"SELECT n, session, body, cuts FROM events WHERE {condition} ORDER BY n LIMIT ?"  # noqa: S608  constants only
     found: list[Row] = []
     size = 0
-    for n, session, body, cuts in database.execute(statement, (*values, _ROWS_MAX)):
+    for n, session, body, cuts in database.stream(statement, (*values, _ROWS_MAX)):
         found.append((n, session, whole(database, body, cuts)))
         size += len(found[-1][2])
         if size > _BYTES_MAX:

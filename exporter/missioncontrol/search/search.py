@@ -59,8 +59,8 @@ class SearchIndex:
         self._apart_after = 0.0
         self._reached = threading.Condition()
         self._memory: TextIndex | None = None
-        store.after_commit = self.wake
-        store.before_close = self.close
+        store.after_commit.append(self.wake)
+        store.before_close.append(self.close)
 
     def wake(self) -> None:
         """Index new events soon: as soon as no more arrive, at the latest within some seconds."""

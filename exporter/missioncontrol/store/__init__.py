@@ -7,7 +7,8 @@ payloads        large strings, stored once; redactions counts what was redacted;
 tokens          who may enter; ownership says whose session it is
 token_admin     what an administrator does from the command line: create and revoke tokens, restore a session
 retention       how long and how much is kept; eraser repeats until no file contains deleted text
-sqlite          the engine
+opening         the store of an address; copying moves one into another
+sqlite, postgresql   the engines
 
 An event comes in through `ingest.write_jobs`, which locks its session and writes with the port and neutral SQL.
 """

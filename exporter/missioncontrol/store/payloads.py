@@ -21,7 +21,9 @@ _KEPT_AT_ONCE_MAX, _KEPT_AT_ONCE_BYTES = 500, 1 << 20
 _START_LENGTH: Final = 200
 _NAME_END: Final = re.compile(rb"\s*+:")
 _START: Final = re.compile(rf'"((?:\\u[0-9A-Fa-f]{{4}}|\\[^u]|[^"\\]){{0,{_START_LENGTH}}})')
-_decode_cuts: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
+Cuts = list[tuple[int, int, int]]
+"""Where each stand-in of an event as it is stored begins, how long it is, and the row number of its large string."""
+_decode_cuts: Final = msgspec.json.Decoder(Cuts).decode
 
 
 class LargeString(msgspec.Struct, frozen=True, gc=False):
@@ -116,9 +118,10 @@ def forget(database: Database, session: int) -> None:
 
 
 def _keep(database: Database, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
-    database.insert("blobs", "sha256, body", list(payloads.items()), unless_there=True)
-    marks = ",".join("?" * len(payloads))
-    rows = database.execute(f"SELECT sha256, n FROM blobs WHERE sha256 IN ({marks})", tuple(payloads))  # noqa: S608  marks only
+    # In order, so that two transactions with the same strings wait for each other once.
+    database.insert("blobs", "sha256, body", sorted(payloads.items()), unless_there=True)
+    condition, values = database.among("sha256", tuple(payloads))
+    rows = database.execute(f"SELECT sha256, n FROM blobs WHERE {condition}", values)  # noqa: S608  marks only
     numbers: dict[bytes, int] = dict(rows.fetchall())
     uses = [(session, number) for number in numbers.values()]
     database.insert("blob_uses", "session, blob", uses, unless_there=True)

@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from exporter.missioncontrol.live.notes import Heard, Notes
+    from exporter.missioncontrol.search.index import TextIndex
 
 Result = TypeVar("Result")
 Table = Literal["events", "sessions"]
@@ -22,6 +26,10 @@ class StoreError(Exception):
 
 class StoreBusy(StoreError):
     """Another program holds the store; the same job succeeds later."""
+
+
+class StoreAway(StoreError):
+    """The engine cannot be reached; the same job succeeds when it can be."""
 
 
 class StoreFull(StoreError):
@@ -60,6 +68,9 @@ class Database(Protocol):
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> Rows:
         """Execute a statement once for each row of values."""
 
+    def stream(self, sql: str, values: Sequence[Any] = (), /) -> Iterable[Any]:
+        """Execute a statement whose rows may be too much for memory; they are read while they are iterated."""
+
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]], *, unless_there: bool = False) -> None:
         """Insert many rows with few statements; with `unless_there` a row that violates a unique key is left out."""
 
@@ -81,6 +92,9 @@ class Database(Protocol):
     def contains(self, column: str) -> str:
         """Return an SQL condition that holds when the text of a column contains a parameter, letter by letter."""
 
+    def among(self, column: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        """Return an SQL condition that holds when a column has one of some hundred values, and its parameters."""
+
     def forget_text_of(self, session: int) -> None:
         """Note that the transaction deletes this session, so that `Store.erase` removes the copies of its text."""
 
@@ -101,6 +115,8 @@ class Store(Protocol):
     nothing of another one with it. A job may be run twice, so it must do nothing but read and write the database.
     """
 
+    index_of: "Callable[[Database], TextIndex] | None" = None
+    """For an engine beside which no index is kept: what searches the events themselves, in a job."""
     notices: list[str]
     """What happened to the store when it was opened, for a person."""
     path: Path | None = None
@@ -111,10 +127,10 @@ class Store(Protocol):
     SQLite begins an epoch whenever the file is opened, because a file is exchanged only while it is closed. An engine
     that runs by itself keeps one row, which a migration, a copy and a restore change and a restart does not.
     """
-    after_commit: Callable[[], None] = staticmethod(lambda: None)
-    """Called after every commit."""
-    before_close: Callable[[], None] = staticmethod(lambda: None)
-    """Called once when the store is about to close, while it still answers."""
+    after_commit: list[Callable[[], None]]
+    """Each is called after every commit."""
+    before_close: list[Callable[[], None]]
+    """Each is called once when the store is about to close, while it still answers."""
 
     def __enter__(self) -> Self:
         return self
@@ -145,11 +161,20 @@ class Store(Protocol):
     def erase(self) -> "Future[bool]":
         """Remove the copies of deleted text from the engine's files; False while another program reads the store."""
 
+    def open_notes(self, heard: "Heard", /) -> "Notes":
+        """Begin to hear what other receivers of the store tell, on any thread; the caller closes the result."""
+        from exporter.missioncontrol.live.notes import NoNotes
+
+        return NoNotes()
+
     def size_bytes(self) -> int:
         """Return how much disk space the store takes; 0 in memory."""
 
-    def remove_set_aside(self, before: datetime) -> None:
-        """Remove damaged stores that were set aside and not written since then."""
+    def clean(self, before: datetime) -> None:
+        """Remove what old sessions left elsewhere than in rows.
+
+        That is damaged stores that were set aside and not written since then, and parts of tables without any row.
+        """
 
     def close(self) -> None:
-        """Finish the queued writes, then close. A second call does nothing."""
+        """Finish the queued writes and the reads of every thread, then close. A second call does nothing."""

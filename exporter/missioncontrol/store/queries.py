@@ -61,7 +61,7 @@ def upload_state(
     items: list[tuple[str, str]] | None = None
     others: list[str] = []
     if with_items:
-        rows = shown_events(database, n, "id, sha256, sender").fetchall()
+        rows = list(shown_events(database, n, "id, sha256, sender"))
         items = [(id, hashed.hex()) for id, hashed, _ in rows]
         others = [id for id, _, sender in rows if asker is not None and sender not in (None, asker)]
     return UploadState(task_id, SessionAck(count, digest.hex(), last_event_id), items, others, database.changes())
@@ -72,6 +72,7 @@ class _Titled(msgspec.Struct):
 
 
 _read_titled: Final = msgspec.json.Decoder(_Titled).decode
+_REPORTED: Final = ("title", "repository", "branch", "state", "owner")
 _SESSION_COLUMNS: Final = "id, count, last_event_id, summary, report, masked, last_activity"
 
 
@@ -138,7 +139,7 @@ def events(
     if wanted is None:
         statement += " LIMIT ?"
         values.append(limit + 1)
-    found = database.execute(statement, values)
+    found = database.stream(statement, values)
     bodies: list[bytes] = []
     agents: list[str | None] = []
     size, last = 0, None
@@ -147,7 +148,6 @@ def events(
             continue
         body = whole(database, stored, cuts) if large else stored
         if len(bodies) == limit or (bodies and size + len(body) > _PAGE_BYTES_MAX):
-            found.close()
             return EventPage(bodies, last, agents)
         bodies.append(body)
         agents.append(of)
@@ -185,6 +185,14 @@ def event_of_agent(database: Database, session_id: str, event_id: str) -> tuple[
         (number_of(database, session_id), key_of(event_id), event_id),
     ).fetchone()
     return None if row is None else (whole(database, row[0], row[1]), row[2])
+
+
+def events_numbered(database: Database, session_id: str, first: int, count: int) -> list[bytes]:
+    """Return the events with these row numbers that a session shows, exactly as delivered, in file order."""
+    rows = shown_events(
+        database, number_of(database, session_id), "body, cuts", " AND n >= ? AND n < ?", (first, first + count)
+    )
+    return [whole(database, *row) for row in list(rows)]
 
 
 def lines(database: Database, session_id: str) -> Iterator[bytes]:
@@ -256,7 +264,7 @@ def _as_session(row: tuple[Any, ...]) -> dict[str, Any]:
     report: dict[str, Any] = msgspec.json.decode(stored_report) if stored_report else {}
     counted = min(sum(sum(rules.values()) for rules in (report.get("redactions") or {}).values()), AMOUNT_MAX)
     shown = summary.as_session(id, masked=masked + counted, host=report.get("host"), last_event_id=last_event_id)
-    shown.update((name, report[name]) for name in ("title", "repository", "branch", "state") if report.get(name))
+    shown.update((name, report[name]) for name in _REPORTED if report.get(name))
     if report.get("liveness") and shown["state"] != "ended":
         shown["liveness"] = report["liveness"]
     shown["events"] = count

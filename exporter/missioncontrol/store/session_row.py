@@ -8,7 +8,7 @@ import msgspec
 
 from exporter.core.events import digest
 from exporter.core.events.summary import Summary
-from exporter.missioncontrol.store.port import Database, Rows
+from exporter.missioncontrol.store.port import Database
 
 EXPIRED: Final = "expired"
 """Why a session was deleted, when it was by its age or size and not by a person."""
@@ -108,9 +108,11 @@ def number_of(database: Database, session_id: str) -> int:
     return int(number)
 
 
-def shown_events(database: Database, session: int, columns: str, also: str = "", values: Iterable[Any] = ()) -> Rows:
+def shown_events(
+    database: Database, session: int, columns: str, also: str = "", values: Iterable[Any] = ()
+) -> Iterable[Any]:
     """Return these columns of the events that a session shows, in file order; `also` is a further condition."""
-    return database.execute(
+    return database.stream(
         f"SELECT {columns} FROM events WHERE session = ? AND hidden = 0{also} ORDER BY place, n",  # noqa: S608  constants only
         (session, *values),
     )
@@ -131,7 +133,7 @@ def save(database: Database, session: SessionRow, now: str, arrived: Literal["st
     """Write the row back, with the columns that lists filter and sort by, and when this kind of request arrived."""
     summary, report = session.summary, session.report
     words = (session.id, report.get("title"), summary.title, report.get("repository"), summary.repository)
-    more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"))
+    more = (report.get("branch"), summary.branch, summary.model, summary.cwd, report.get("host"), report.get("owner"))
     database.execute(
         f"UPDATE sessions SET {arrived} = ?, count = ?, digest = ?, last_event_id = ?, summary = ?, report = ?,"  # noqa: S608  one of two names
         " masked = ?, revision = ?, chained = ?, state = ?, last_activity = ?, haystack = ? WHERE n = ?",

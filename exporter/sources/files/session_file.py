@@ -4,18 +4,21 @@ import errno
 import os
 import stat
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from exporter.core.delivery.position import START, TAIL_BYTES, Identity, Position, rewritten, tail_hash
 from exporter.core.events.envelope import Envelope, decode, pieces
 from exporter.core.events.lines import LineSplitter, Oversized
+from exporter.core.events.redaction import Verdicts
 from exporter.core.events.tool_calls import Start, ToolCalls, starts_in
 from exporter.sources.files.cli_process import Liveness
 
 CHUNK_BYTES: Final = 1 << 19
+_AHEAD_MAX: Final = 2
 _PART_BYTES: Final = 1 << 16
 EVENTS_NAME: Final = "events.jsonl"
 NO_DESCRIPTOR: Final = (errno.EMFILE, errno.ENFILE)
@@ -106,7 +109,7 @@ class SessionFile:
     """
 
     __slots__ = (
-        *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified"),
+        *("begins", "directory", "generation", "gone", "identity", "is_journal", "modified", "uid"),
         *("left", "path", "session", "size", "unopened", "unseen"),
     )
 
@@ -121,6 +124,7 @@ class SessionFile:
         self.size = 0
         self.modified = 0.0
         self.gone = True
+        self.uid: int | None = None  # of who owns the file
         self.unseen: str | None = None  # why the path cannot be read
         self.left: Liveness | None = None  # of a journal whose server is gone: what is known of it
         self.unopened: str | None = None  # why the last attempt to open the file failed
@@ -140,7 +144,7 @@ class SessionFile:
         seen = Identity(facts.st_dev, facts.st_ino)
         reason = rewritten(self.identity, self.size, seen, facts.st_size)
         self.gone = False
-        self.modified = facts.st_mtime
+        self.modified, self.uid = facts.st_mtime, facts.st_uid
         if reason is not None:
             files.close(self)
             self.generation += 1
@@ -154,7 +158,7 @@ class SessionFile:
         files.close(other)
         self.directory, self.path, self.is_journal, self.begins = other.directory, other.path, other.is_journal, 0
         self.identity, self.size, self.modified, self.gone = other.identity, other.size, other.modified, other.gone
-        self.unseen, self.unopened = other.unseen, other.unopened
+        self.unseen, self.unopened, self.uid = other.unseen, other.unopened, other.uid
         self.generation += 1
 
     def rewritten(self, files: OpenFiles) -> None:
@@ -183,20 +187,30 @@ class PastChangedError(Exception):
     """The bytes before a position have changed."""
 
 
+@dataclass(slots=True)
+class Chunk:
+    """The lines that one chunk of a file finishes. `verdicts` are what another process tells of them."""
+
+    lines: list[bytes | Oversized] = field(default_factory=list)
+    is_ascii: bool = False
+    verdicts: Verdicts | None = None
+
+
 class Reader:
     """Reads the whole lines of a session file from a position on, each once.
 
-    `lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` first and discards a
-    reader of an older generation.
+    `chunk.lines[index:]` are read and not yet taken; `take` moves on. The caller checks `generation` first and discards
+    a reader of an older generation.
     """
 
     def __init__(self, file: SessionFile, files: OpenFiles, position: Position, line_bytes_max: int) -> None:
         self.file = file
         self.generation = file.generation
         self.position = position
-        self.lines: list[bytes | Oversized] = []
+        self.chunk = Chunk()
         self.index = 0
-        self.is_ascii = False
+        self._ahead: deque[Chunk] = deque()
+        self._ascii = False
         self._files = files
         self._splitter = LineSplitter(position.offset, line_bytes_max)
         self._read_to = position.offset
@@ -225,25 +239,35 @@ class Reader:
 
         Raises `PastChangedError` if bytes that this reader has read have changed in the file.
         """
-        while self.index >= len(self.lines):
-            wanted = min(CHUNK_BYTES, self.file.size - self._read_to)
-            if wanted <= 0 or (descriptor := self._files.descriptor(self.file)) is None:
+        while self.index >= len(self.chunk.lines):
+            if not self._ahead and not self._read():
                 return False
-            chunk = _read_at(descriptor, wanted, self._read_to)
-            self._check_past(descriptor)
-            if not chunk:
-                return False
-            assert self._read_tail is not None
-            before = self._read_tail
-            self._read_tail = (before + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
-            self._read_to += len(chunk)
-            # An unfinished line belongs to the previous chunk as well.
-            self.is_ascii = chunk.isascii() and (self.is_ascii or not self._splitter.held)
-            self.lines = self._splitter.feed(chunk)
-            self.index = 0
-            begins = len(chunk) - self._splitter.held
-            if begins >= 0:  # else the unfinished line began in a chunk before
-                self._before_held = (before + chunk[max(0, begins - TAIL_BYTES) : begins])[-TAIL_BYTES:]
+            self.chunk, self.index = self._ahead.popleft(), 0
+        return True
+
+    def read_ahead(self) -> Chunk | None:
+        """Read one more chunk before it is wanted, if there is a whole one and few are ahead; raises as `fill` does."""
+        may_read = len(self._ahead) < _AHEAD_MAX and self.file.size - self._read_to >= CHUNK_BYTES
+        return self._ahead[-1] if may_read and self._read() else None
+
+    def _read(self) -> bool:
+        wanted = min(CHUNK_BYTES, self.file.size - self._read_to)
+        if wanted <= 0 or (descriptor := self._files.descriptor(self.file)) is None:
+            return False
+        chunk = _read_at(descriptor, wanted, self._read_to)
+        self._check_past(descriptor)
+        if not chunk:
+            return False
+        assert self._read_tail is not None
+        before = self._read_tail
+        self._read_tail = (before + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
+        self._read_to += len(chunk)
+        # An unfinished line belongs to the previous chunk as well.
+        self._ascii = chunk.isascii() and (self._ascii or not self._splitter.held)
+        self._ahead.append(Chunk(self._splitter.feed(chunk), self._ascii))
+        begins = len(chunk) - self._splitter.held
+        if begins >= 0:  # else the unfinished line began in a chunk before
+            self._before_held = (before + chunk[max(0, begins - TAIL_BYTES) : begins])[-TAIL_BYTES:]
         return True
 
     def _check_past(self, descriptor: int) -> None:
@@ -277,9 +301,9 @@ class Reader:
         return True
 
     def take(self, index: int) -> bytes:
-        """Move to `lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
+        """Move to `chunk.lines[index]`; return the up to `TAIL_BYTES` raw bytes before it, as they were read."""
         tail = b""
-        for line in reversed(self.lines[self.index : index]):
+        for line in reversed(self.chunk.lines[self.index : index]):
             if isinstance(line, Oversized):
                 tail = self._before(line.offset + line.size + 1) + tail
                 break

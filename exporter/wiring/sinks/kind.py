@@ -24,7 +24,8 @@ T = TypeVar("T")
 class SinkParts:
     """The parts that sinks are built with. `receiver` is the embedded Mission Control, if there is one.
 
-    `installation` is what this state directory is called, so that a receiver can tell it from a copy.
+    `installation` is what this state directory is called, so that a receiver can tell it from a copy; `host` is what
+    this machine is called.
     """
 
     reader: "SegmentReader"
@@ -34,6 +35,7 @@ class SinkParts:
     receiver: "Starlette | None" = None
     installation: str = ""
     endings: "Endings | None" = None
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def _build(name: str, one: "Otel", parts: SinkParts) -> Iterator[BuiltSink]:
     from exporter.sinks.otlp import LANES
     from exporter.wiring.otlp_endpoint import OtlpEndpoint
 
-    return OtlpEndpoint(name, one, LANES).sinks(parts)
+    return OtlpEndpoint(name, one, LANES, parts.host).sinks(parts)
 
 
 def _probe(name: str, one: "Otel") -> "OtlpProbe":

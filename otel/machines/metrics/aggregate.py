@@ -10,7 +10,12 @@ points of a request have the time of the collection, which grows from request to
 older than its newest takes all of these. A repeated collection has a later time and the same sums.
 
 Backends interpolate between cumulative points and ignore the value of a series' first point. So the first point, and a
-point after a silence, is preceded by a point one millisecond earlier with the value until then.
+point after a silence, is preceded by a point with the value until then. A backend that has heard nothing of a series
+for longer than it looks back counts its next value whole; so after such a silence a series begins anew: with a new
+start and zero. While something repeats the points of what happens now, there is no such silence.
+
+Prometheus takes a counter to grow beyond its last point by half a mean distance of points, which doubles what two
+points tell. So history ends with a few more points of each series (`close`).
 """
 
 from bisect import bisect_left
@@ -18,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import add
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -245,7 +250,11 @@ def merge_into(cells: dict[Key, Accumulator], pairs: Iterable[tuple[Key, Accumul
 
 
 _SECOND: Final = 1_000_000_000
-_SILENCE_NS: Final = 30 * _SECOND
+_SILENCE_NS: Final = 90 * _SECOND
+_STALE_NS: Final = 300 * _SECOND
+"""Prometheus forgets a series that is silent for so long, and looks back no further."""
+_LAST_POINTS: Final = 24
+_REPEATED_MAX: Final = 2_000
 _READY_MAX: Final = 4_096
 _POINTS_MAX: Final = 256
 _TIME_NS_MAX: Final = 2**63 - 1 - MILLISECOND
@@ -253,6 +262,7 @@ _VALUE_MAX: Final = 2**40
 _NO_CELLS: Final[Mapping[Key, Accumulator]] = MappingProxyType({})
 
 Metrics: TypeAlias = list[tuple[Instrument, list[AnyPoint]]]
+_Sort: TypeAlias = Literal["history", "closed", "begun", "moved", "repeated"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +270,8 @@ class MetricStream:
     """How a stream is counted. `session_label` gives every session series of its own.
 
     At most `series_max` sets of labels are distinguished per instrument; the rest is one more series. No more than
-    about `cells_max` spans of time of all series together wait to be sent: the spans grow instead.
+    about `cells_max` spans of time of all series together wait to be sent: the spans grow instead. What happens now is
+    repeated every `repeat_ns`, 0: not; without `repeats_idle` only series that moved within the last five minutes are.
     """
 
     temporality: Temporality = "cumulative"
@@ -270,6 +281,8 @@ class MetricStream:
     width_ns: int = 10 * _SECOND
     series_max: int = 1_000
     cells_max: int = 8_000
+    repeat_ns: int = 60 * _SECOND
+    repeats_idle: bool = True
 
 
 @dataclass(slots=True)
@@ -294,6 +307,22 @@ class Aggregate:
         self._next_series: dict[Key, Accumulator] = {}
         self._next_late = 0
         self._collected: list[Key] = []
+        self._newest_ns = 0
+        self._repeat_at_ns = 0
+        self._to_repeat: list[Key] = []
+        self._moved_ns: dict[Key, int] = {}
+        self._open: dict[Key, None] = {}
+        self._last: _Sort = "history"
+
+    @property
+    def repeated(self) -> bool:
+        """Whether the last points repeat what was accepted before, so that nothing is lost with them."""
+        return self._last in ("repeated", "closed")
+
+    @property
+    def was_accepted(self) -> bool:
+        """Whether any point was ever accepted."""
+        return bool(self._sums.series)
 
     @property
     def late(self) -> int:
@@ -354,7 +383,7 @@ class Aggregate:
         """
         if not self._sums.ready:
             self._make_ready(until_ns)
-        self._next_series, self._next_late, self._collected = {}, 0, []
+        self._next_series, self._next_late, self._collected, self._last = {}, 0, [], "history"
         metrics: Metrics = []
         held: dict[Key, Accumulator] = {}
         for pairs in self._sums.ready:
@@ -375,37 +404,82 @@ class Aggregate:
             metrics.append((key[0], self._advance(key, cell, series, None)))
         return metrics
 
-    def collect(self, now_ns: int) -> Metrics:
+    def close(self) -> Metrics:
+        """Return the last points of history: each series that moved a few times more, as it is.
+
+        To be asked for when `points` has nothing left.
+        """
+        self._next_series, self._next_late, self._collected, self._last = {}, 0, [], "closed"
+        metrics: Metrics = []
+        for key in list(self._open)[:_POINTS_MAX]:
+            series = self._sums.series.get(key)
+            if series is None:
+                continue
+            total = series.copy()
+            total.last_ns += _LAST_POINTS * MILLISECOND
+            self._next_series[key] = total
+            times = range(series.last_ns + MILLISECOND, total.last_ns + 1, MILLISECOND)
+            metrics.append((key[0], [total.point(key, total.first_ns, at) for at in times]))
+        return metrics
+
+    def collect(self, now_ns: int, *, repeats: bool = False) -> Metrics:
         """Return one point of each of some series that have moved since the last collection, for one request.
 
-        A series that is new or was quiet first gets a point of the value until then. Points that `points` returned and
-        that were not accepted come first. Ask again until the answer is empty; `accepted` is as for `points`. For
+        A series that is new or was quiet first gets a point of the value until then; it begins anew where it was quiet
+        for long. With `repeats` the other series follow when it is time to repeat them. Points that `points` returned
+        and that were not accepted come first. Ask again until the answer is empty; `accepted` is as for `points`. For
         cumulative sums.
         """
         sums = self._sums
         if sums.ready:
             return self.points()
-        time_ns = max([now_ns, *(one.last_ns + MILLISECOND for one in sums.series.values())])
+        time_ns = max(now_ns, self._newest_ns + MILLISECOND)
         moved = dict.fromkeys(key for cells in sums.cells.values() for key in cells)
         begins = [key for key in moved if time_ns - self._last_ns(key) > _SILENCE_NS][:_POINTS_MAX]
         chosen = begins or list(moved)[:_POINTS_MAX]
-        self._next_series, self._next_late, self._collected = {}, 0, [] if begins else chosen
+        self._last = "begun" if begins else "moved" if moved else "repeated"
+        if not moved and repeats and self._stream.repeat_ns:
+            chosen = self._due(time_ns)
+        self._next_series, self._next_late = {}, 0
+        self._collected = chosen if self._last == "moved" else []
         grouped: dict[Instrument, list[AnyPoint]] = {}
         for key in chosen:
-            before = sums.series.get(key)
-            total = before.copy() if before is not None else empty(key[0].bounds)
-            start_ns = before.first_ns if before is not None else time_ns - MILLISECOND
-            gained = None
-            if not begins:
-                gained = empty(key[0].bounds)
-                for cells in sums.cells.values():
-                    if key in cells:
-                        gained.merge(cells[key])
+            total = self._begun(key, time_ns, time_ns - MILLISECOND)
+            start_ns, gained = total.first_ns, None
+            if self._collected:
+                gained = self._gained(key)
                 total.merge(gained)
             total.first_ns, total.last_ns = start_ns, time_ns
             self._next_series[key] = total
             grouped.setdefault(key[0], []).append(total.point(key, start_ns, time_ns, gained))
         return list(grouped.items())
+
+    def _begun(self, key: Key, time_ns: int, start_ns: int) -> Accumulator:
+        """Return a copy of the sums of a series; of one that is new, or has been silent for long, nothing."""
+        before = self._sums.series.get(key)
+        if before is not None and time_ns - before.last_ns <= _STALE_NS:
+            return before.copy()
+        total = empty(key[0].bounds)
+        total.first_ns = start_ns
+        return total
+
+    def _gained(self, key: Key) -> Accumulator:
+        gained = empty(key[0].bounds)
+        for cells in self._sums.cells.values():
+            if key in cells:
+                gained.merge(cells[key])
+        return gained
+
+    def _due(self, time_ns: int) -> list[Key]:
+        """Return the series that are to be repeated now, some of them at a time."""
+        if not self._to_repeat and time_ns >= self._repeat_at_ns:
+            self._repeat_at_ns = time_ns + self._stream.repeat_ns * 9 // 10  # a timer may be early
+            if not self._stream.repeats_idle:
+                self._moved_ns = {key: at for key, at in self._moved_ns.items() if time_ns - at <= _STALE_NS}
+            half = self._stream.repeat_ns // 2
+            known = self._sums.series if self._stream.repeats_idle else self._moved_ns
+            self._to_repeat = [key for key in known if time_ns - self._last_ns(key) > half]
+        return self._to_repeat[-_REPEATED_MAX:]
 
     def _last_ns(self, key: Key) -> int:
         series = self._sums.series.get(key)
@@ -416,6 +490,15 @@ class Aggregate:
         sums = self._sums
         sums.series.update(self._next_series)
         sums.late += self._next_late
+        self._newest_ns = max([self._newest_ns, *(one.last_ns for one in self._next_series.values())])
+        if self._last == "repeated":
+            del self._to_repeat[-_REPEATED_MAX:]
+        elif self._last == "closed":
+            self._open = dict.fromkeys(list(self._open)[_POINTS_MAX:])
+        elif self._last == "history" and self._stream.temporality == "cumulative":
+            self._open.update(dict.fromkeys(self._next_series))
+        if not self._stream.repeats_idle:
+            self._moved_ns.update(dict.fromkeys(self._collected, self._newest_ns))
         for key in self._collected:
             self._waiting -= sum(cells.pop(key, None) is not None for cells in sums.cells.values())
         if self._collected:
@@ -443,6 +526,7 @@ class Aggregate:
         for instrument, labels in sums.known():
             loaded._label_sets.setdefault(instrument, set()).add(labels)
         loaded._waiting = sum(map(len, sums.cells.values()))
+        loaded._newest_ns = max((one.last_ns for one in sums.series.values()), default=0)
         return loaded
 
     def _hidden_positions(self, instrument: Instrument) -> tuple[int, ...] | None:
@@ -517,8 +601,10 @@ class Aggregate:
         """Add a cell, and what is too old for a point of its own, to a series; return the resulting points."""
         bounds, cumulative = key[0].bounds, self._stream.temporality == "cumulative"
         before_ns = max(cell.first_ns - MILLISECOND, 1)
-        total = series.copy() if series is not None else empty(bounds)
-        start_ns, last_ns = (series.first_ns, series.last_ns) if series is not None else (before_ns, 0)
+        last_ns = series.last_ns if series is not None else 0
+        goes_on = series is not None and (before_ns - last_ns <= _STALE_NS or not cumulative)
+        total = series.copy() if series is not None and goes_on else empty(bounds)
+        start_ns = series.first_ns if series is not None and goes_on else before_ns
         time_ns = max(cell.last_ns, last_ns + MILLISECOND)
         points = []
         if cumulative and before_ns - last_ns > _SILENCE_NS:

@@ -137,7 +137,7 @@ class Metering:
         self.calls = Calls(semconv)
         self.began_ns = 0
         self._session = session
-        self._shared: tuple[Value | None, ...] = (None, session)
+        self._shared: tuple[Value | None, ...] = (None, session, None)
         self._spans = SpanMetrics(semconv, self.calls)
         self._now_ns = 0
         self._start_ns = 0
@@ -177,11 +177,13 @@ class Metering:
         if event.type not in _LOCATED:
             return
         if event.type != "session.context_changed":
-            self._shared = (label(payload(event, payloads.Began).context.repository) or self._shared[0], self._session)
+            began = payload(event, payloads.Began)
+            version = label(began.copilot_version) or self._shared[2]
+            self._shared = (label(began.context.repository) or self._shared[0], self._session, version)
             self.began_ns = self._now_ns
             self._start_ns = self._now_ns if event.type == "session.start" else 0
         else:
-            self._shared = (label(payload(event, payloads.Where).repository), self._session)
+            self._shared = (label(payload(event, payloads.Where).repository), self._session, self._shared[2])
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
         for span in spans:

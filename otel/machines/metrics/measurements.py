@@ -12,6 +12,8 @@ from otel.names import Instrument, Value
 _TEXT_CHARACTERS_MAX: Final = 256
 _CALLS_SPREAD_MAX: Final = 10_000
 _AMOUNT_MAX: Final = 2**60
+_SHARED_AT_FIRST: Final = SHARED[:2]
+"""Those that measurements of earlier versions of this program have."""
 
 
 class Meter:
@@ -105,7 +107,11 @@ def pack(measurements: list[Measurement]) -> bytes:
 def _with_later(labels: _Labels, instrument: Instrument | None) -> _Labels:
     """Return labels with none for those that an instrument has had only since they were packed."""
     missing = len(instrument.labels) - len(labels) if instrument is not None else 0
-    return (*labels[: -len(SHARED)], *(None,) * missing, *labels[-len(SHARED) :]) if missing > 0 else labels
+    if missing <= 0:
+        return labels
+    shared = len(_SHARED_AT_FIRST)
+    later = len(SHARED) - shared
+    return (*labels[:-shared], *(None,) * (missing - later), *labels[-shared:], *(None,) * later)
 
 
 def unpack(packed: bytes) -> list[Measurement]:

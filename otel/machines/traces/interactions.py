@@ -21,7 +21,9 @@ _HELD_MAX: Final = 16
 
 @dataclass(slots=True)
 class Interactions:
-    """The open root, if any, and the links of the next one."""
+    """The open root, if any, and the links of the next one. `previous` is the event that opened the latest one,
+    `version` that of the CLI.
+    """
 
     spans: Spans
     chats: Chats
@@ -30,11 +32,11 @@ class Interactions:
     last: Context | None = None
     _agent_name: str | None = None
     _model: str | None = None
-    _version: str | None = None
+    version: str | None = None
     _place: Attributes = field(default_factory=dict)
     _origin: str | None = None
     _copied_until_ns: int = 0
-    _previous: str | None = None
+    previous: str | None = None
     _why: str = "previous_interaction"
     _links: list[Link] = field(default_factory=list)
     _held: list[tuple[Event, int]] = field(default_factory=list)
@@ -50,7 +52,7 @@ class Interactions:
             (names.PROVIDER, self.chats.provider),
             (names.AGENT_ID, names.MAIN_AGENT),
             (names.AGENT_NAME, self._agent_name),
-            (names.AGENT_VERSION, self._version),
+            (names.AGENT_VERSION, self.version),
             (names.REQUEST_MODEL, self._model),
         )
         if self.external_parent is not None:
@@ -59,7 +61,7 @@ class Interactions:
             span.links.append(link(self.last, self._why))
         span.links += self._links
         self._links, self._why = [], "previous_interaction"
-        self._previous, self.last = event.id, span.context
+        self.previous, self.last = event.id, span.context
         self.root = Invocation(span, name=self._agent_name)
         return self.root
 
@@ -75,7 +77,7 @@ class Interactions:
     def began(self, event: Event) -> Began:
         """The session begins or goes on."""
         data = payload(event, Began)
-        self._version = data.copilot_version or self._version
+        self.version = data.copilot_version or self.version
         self._model = data.selected_model or self._model
         self._locate(data.context)
         if event.type == "session.resume":
@@ -89,8 +91,8 @@ class Interactions:
         data = payload(event, MessagePayload)
         found = _FORKED.match(data.message or "")
         source = found[1].lower() if found is not None else self._origin if data.info_type == "fork" else None
-        if source is not None and source != self.spans.session and self._previous is not None:
-            self._links = [self._in_origin(source, self._previous)]
+        if source is not None and source != self.spans.session and self.previous is not None:
+            self._links = [self._in_origin(source, self.previous)]
 
     def record_call_session(self, session: str | None) -> None:
         """The main agent called a model, in a session that may be the one that this is a copy of."""

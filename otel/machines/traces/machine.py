@@ -67,13 +67,15 @@ class TraceResult(Struct, gc=False):
     """The effect of an event: the spans that it finished, and the span that it belongs to.
 
     `is_duplicate` says that its id occurred before, so it has no effect. `path` has the sub-agents from the outermost
-    to the one whose event it is.
+    to the one whose event it is. `version` is that of the CLI which wrote the event, `spans_version` of the one before.
     """
 
     spans: list[Span]
     context: Context | None
     is_duplicate: bool = False
     path: tuple[str, ...] = ()
+    version: str | None = None
+    spans_version: str | None = None
 
 
 class Traces:

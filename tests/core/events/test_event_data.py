@@ -15,14 +15,6 @@ from exporter.core.events.summary import Summary
 DEEP = b"[" * 5_000 + b"]" * 5_000
 
 
-def _deep() -> Any:
-    """What this interpreter reads of DEEP: Python 3.11 nests no more than a thousand values, newer ones do."""
-    try:
-        return msgspec.json.decode(DEEP)
-    except RecursionError:
-        return None
-
-
 ODD = (rb'"\ud83d"', rb'"\udc00 \ud83d\ud83d\ude00"', b"1e400", b"-" + b"9" * 5000, DEEP)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -41,7 +33,7 @@ VALUES = st.recursive(
         (b'{"a":1e400,"b":[-1e400,2.5]}', {"a": None, "b": [None, 2.5]}),
         (b'{"a":%b,"b":1}' % (b"9" * 5000), {"a": None, "b": 1}),
         (b'{"a":1,"b":1e400,"a":2}', {"a": 2, "b": None}),
-        (b'{"a":%b,"b":{"c":{"d":%b},"e":1}}' % (DEEP, DEEP), {"a": _deep(), "b": {"c": {"d": _deep()}, "e": 1}}),
+        (b'{"a":%b,"b":{"c":{"d":%b},"e":1}}' % (DEEP, DEEP), {"a": None, "b": {"c": {"d": None}, "e": 1}}),
         (b' \n{"a":1e400} ', {"a": None}),
         (b"", {}),
         (b"null", {}),

@@ -14,6 +14,7 @@ from exporter.core.events.json_scanner import (
     STEPS_MAX,
     NotJsonError,
     elements,
+    is_deeper,
     members,
     scan_string,
     scan_value,
@@ -220,3 +221,27 @@ HOSTILE: Final[dict[str, Callable[[int], bytes]]] = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_time_grows_with_the_size_and_not_faster(kind: str) -> None:
     assert grows_with_size(is_scanned, HOSTILE[kind], 120_000)
+
+
+def depth_of(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth_of, inner), default=0)
+
+
+@given(VALUES, st.integers(0, 8))
+def test_how_deep_a_value_nests_is_told(value: object, levels: int) -> None:
+    assert is_deeper(json.dumps(value).encode(), levels) == (depth_of(value) > levels)
+
+
+@pytest.mark.parametrize("level", [b"[%s]", b'{"x":%s}', b' [ "[[{" , %s ] ', b'{"\\\\":0,"\\"[":%s}'])
+@pytest.mark.parametrize("levels", [500, DEPTH_MAX])
+def test_a_level_more_is_deeper(level: bytes, levels: int) -> None:
+    before, after = level.split(b"%s")
+
+    assert not is_deeper(before * levels + b"1" + after * levels, levels)
+    assert is_deeper(before * (levels + 1) + b"1" + after * (levels + 1), levels)
+
+
+@pytest.mark.parametrize("text", [b'"' + b"[" * 9_000 + b'"', b"[" + b"[]," * 9_000 + b"[]]", b"]" * 9_000])
+def test_brackets_of_texts_and_beside_each_other_are_no_depth(text: bytes) -> None:
+    assert not is_deeper(text, 500)

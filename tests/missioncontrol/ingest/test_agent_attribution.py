@@ -14,8 +14,8 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.agent_attribution import kin
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.store.agent_tree import tree
-from exporter.missioncontrol.store.port import Database
-from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.missioncontrol.store.opening import open_store
+from exporter.missioncontrol.store.port import Database, Store
 from tests.shared import REAL
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -63,14 +63,16 @@ LOGS += [(FIXTURES / name / "events.jsonl", expected) for name, expected in EXPE
 
 
 @pytest.mark.parametrize(("log", "expected"), LOGS, ids=[*EXPECTED, *EXPECTED_FIXTURES])
-@pytest.mark.parametrize("at_once", [1, 7, 1000])
+@pytest.mark.parametrize(
+    ("address", "at_once"), [("file", 1), ("file", 7), ("file", 1000), ("postgresql", 1000)], indirect=["address"]
+)
 def test_every_event_of_a_capture_resolves(
-    tmp_path: Path, log: Path, expected: dict[tuple[str, ...], int], at_once: int
+    address: str, log: Path, expected: dict[tuple[str, ...], int], at_once: int
 ) -> None:
     if not log.exists():
         pytest.skip(f"there is no {log}")
     lines = log.read_bytes().splitlines()
-    with Store(tmp_path / "store.db") as store:
+    with open_store(address) as store:
         for start in range(0, len(lines), at_once):
             post(store, "s", lines[start : start + at_once])
 
@@ -147,12 +149,11 @@ NUMBERS = range(len(STORY.lines))
 
 
 @pytest.mark.parametrize("at_once", range(1, len(STORY.lines) + 1))
-def test_a_story_in_its_order_is_told_alike_in_any_parts(at_once: int) -> None:
-    with Store(":memory:") as store:
-        for start in range(0, len(STORY.lines), at_once):
-            post(store, "s", STORY.lines[start : start + at_once])
+def test_a_story_in_its_order_is_told_alike_in_any_parts(store: Store, at_once: int) -> None:
+    for start in range(0, len(STORY.lines), at_once):
+        post(store, "s", STORY.lines[start : start + at_once])
 
-        assert paths(store, "s") == STORY.paths
+    assert paths(store, "s") == STORY.paths
 
 
 @settings(max_examples=60, deadline=None)
@@ -169,14 +170,14 @@ def test_order_duplicates_and_rewinds_change_nothing(
     """Parts of the file come in any order and some twice, some are taken back, and come again after a restart."""
     with tempfile.TemporaryDirectory(prefix="xp-belonging-") as directory:
         path = Path(directory) / "store.db"
-        with Store(path) as store:
+        with open_store(path) as store:
             coming, turn = [*order, *again], 0
             while coming:
                 size = cuts[turn % len(cuts)]
                 post(store, "s", [STORY.lines[number] for number in sorted(coming[:size])])
                 coming, turn = coming[size:], turn + 1
             post(store, "s", [], tuple(f"e{number}" for number in back))
-        with Store(path) as store:
+        with open_store(path) as store:
             post(store, "s", [STORY.lines[number] for number in sorted(back)])
 
             assert paths(store, "s") == STORY.paths
@@ -188,12 +189,12 @@ def test_order_duplicates_and_rewinds_change_nothing(
     assert (outer["agents"][0]["state"], outer["agents"][0]["error"]) == ("failed", "No")
 
 
-def test_what_was_taken_back_is_forgotten(tmp_path: Path) -> None:
+def test_what_was_taken_back_is_forgotten(address: str) -> None:
     story = Story()
     story.add("session.start", ())
     story.add("subagent.started", ("a",), "a", toolCallId="c1")
     story.add("tool.x", (), parentToolCallId="c1")
-    with Store(tmp_path / "store.db") as store:
+    with open_store(address) as store:
         post(store, "s", story.lines)
         before = paths(store, "s")
         post(store, "s", [], ("e1",))
@@ -201,8 +202,8 @@ def test_what_was_taken_back_is_forgotten(tmp_path: Path) -> None:
         assert (before[2][1], paths(store, "s")) == (("a",), [("e0", ()), ("e2", ("c1",))])
 
 
-def test_a_session_that_is_deleted_leaves_no_agents(tmp_path: Path) -> None:
-    with Store(tmp_path / "store.db") as store:
+def test_a_session_that_is_deleted_leaves_no_agents(address: str) -> None:
+    with open_store(address) as store:
         post(store, "s", STORY.lines)
         store.do(lambda database: write_jobs.forget_session(database, "s", NOW))
 

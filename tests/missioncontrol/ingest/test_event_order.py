@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
@@ -16,7 +17,10 @@ from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
 from exporter.missioncontrol.ingest.event_order import STEP, Item, arrange, places, thread
 from exporter.missioncontrol.store import queries
-from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
+from exporter.missioncontrol.store.opening import open_store
+from exporter.missioncontrol.store.port import Store
+from exporter.missioncontrol.store.sqlite.store import SqliteStore
+from tests.missioncontrol.postgres import opened_on_postgres
 
 NOW = "2026-11-18T10:00:00.000Z"
 
@@ -27,12 +31,14 @@ class File(RuleBasedStateMachine):
     @initialize(chained=st.booleans())
     def begin(self, chained: bool) -> None:
         self.directory = tempfile.TemporaryDirectory(prefix="xp-order-")
-        self.path = Path(self.directory.name) / "store.db"
-        self.store = Store(self.path)
+        self.store = self.opened(is_new=True)
         self.lines: list[tuple[str, bytes]] = []
         self.made = 0
         self.chained = chained
         self.store.do(lambda database: write_jobs.register(database, "s", "s", NOW))
+
+    def opened(self, *, is_new: bool = False) -> Store:
+        return SqliteStore(Path(self.directory.name) / "store.db")
 
     def line(self) -> tuple[str, bytes]:
         self.made += 1
@@ -84,7 +90,7 @@ class File(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.store.close()
-        self.store = Store(self.path)
+        self.store = self.opened()
 
     @rule()
     def settle(self) -> None:
@@ -115,12 +121,21 @@ class File(RuleBasedStateMachine):
             self.directory.cleanup()
 
 
+class FileOnPostgres(File):
+    """The same with a receiver on PostgreSQL."""
+
+    def opened(self, *, is_new: bool = False) -> Store:
+        return opened_on_postgres(is_new=is_new)
+
+
 TestFile = File.TestCase
 TestFile.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestFileOnPostgres = pytest.mark.usefixtures("postgres_of_the_process")(FileOnPostgres.TestCase)
+TestFileOnPostgres.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
 
 
-def test_two_lines_that_the_file_holds_in_another_order_than_that_of_parents_stay_so(tmp_path: Path) -> None:
-    with closing(Store(tmp_path / "store.db")) as store:
+def test_two_lines_that_the_file_holds_in_another_order_than_that_of_parents_stay_so(address: str) -> None:
+    with closing(open_store(address)) as store:
         store.do(lambda database: write_jobs.register(database, "s", "s", NOW))
         for lines in (["a<", "b<a"], ["c<d", "d<b", "e<c"], ["f<e"]):
             told: list[dict[str, object]] = [

@@ -125,7 +125,7 @@ async def test_a_sum_beyond_64_bits_is_the_most_there_can_be(client: httpx.Async
     rows = [(day, f"2026-11-{day:02}") for day in range(1, 5)]
     store.do(
         lambda database: database.executemany(
-            "INSERT INTO redactions (session, day, rule, source, count) VALUES (1, ?, 'r', 'here', ?)",
+            "INSERT INTO redactions (session, day, rule, source, count) SELECT n, ?, 'r', 'here', ? FROM sessions",
             [(day, 2**63 - 1) for _, day in rows],
         )
     )

@@ -101,6 +101,12 @@ def test_folding_leaves_every_character_in_its_place() -> None:
     assert folded(folded(text)) == folded(text)
 
 
+def test_of_an_event_that_nests_as_deep_as_any_stack_the_outer_texts_are_found() -> None:
+    deep = b'{"content":"apple","x":' + b'{"x":' * 5_000 + b'"pear"' + b"}" * 5_000 + b"}"
+
+    assert "apple" in text_of(b'{"id":"i","type":"t","data":' + deep + b"}")
+
+
 def test_many_kinds_of_signs_part_words_as_few_do() -> None:
     few, many = "one ☃ two…three", "one ☃ two…three" + "".join(map(chr, range(0x2190, 0x2300)))
     read = [words_of(json.dumps({"type": "x", "id": "i", "data": {"t": text}}).encode()) for text in (few, many)]

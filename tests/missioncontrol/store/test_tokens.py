@@ -18,6 +18,7 @@ from exporter.missioncontrol.http.app import create_app
 from exporter.missioncontrol.http.server import Certificate, serve_http
 from exporter.missioncontrol.receiver import Receiver
 from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.retention import Retention
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
 from exporter.missioncontrol.store.token_admin import create_token, list_tokens, revoke_token
@@ -33,10 +34,10 @@ async def ask(url: str, token: str | None, path: str = "/api/v1/sessions", **opt
         return (await client.get(url + path, headers=headers)).status_code
 
 
-async def test_whether_a_token_opens_does_not_wait_for_slow_reads(store_path: Path) -> None:
-    with Store(store_path) as store:
+async def test_whether_a_token_opens_does_not_wait_for_slow_reads(address: str) -> None:
+    with open_store(address) as store:
         receiver = Receiver(store)
-        made = create_token(store_path, "laptop", upload_only=False)["token"]
+        made = create_token(address, "laptop", upload_only=False)["token"]
         go_on = threading.Event()
         slow = [asyncio.create_task(store.read(lambda _: go_on.wait(30))) for _ in range(10)]
         await asyncio.sleep(0)  # each is handed in
@@ -52,22 +53,22 @@ async def test_whether_a_token_opens_does_not_wait_for_slow_reads(store_path: Pa
     assert all(waits)
 
 
-async def test_a_token_opens_until_it_is_revoked_while_the_receiver_runs(store_path: Path) -> None:
-    with Store(store_path) as store:
+async def test_a_token_opens_until_it_is_revoked_while_the_receiver_runs(address: str) -> None:
+    with open_store(address) as store:
         server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
-        made = create_token(store_path, "laptop", upload_only=False)["token"]
+        made = create_token(address, "laptop", upload_only=False)["token"]
 
         answers = [await ask(server.url, token) for token in (made, "shared", made + "x", "xmc_", None)]
-        revoke_token(store_path, "laptop")
+        revoke_token(address, "laptop")
         revoked = await ask(server.url, made)
         await server.stop()
 
     assert (answers, revoked) == ([200, 200, 401, 401, 401], 401)
 
 
-async def test_an_upload_token_reads_nothing(store_path: Path) -> None:
-    with Store(store_path) as store:
-        made = create_token(store_path, "laptop", upload_only=True)["token"]
+async def test_an_upload_token_reads_nothing(address: str) -> None:
+    with open_store(address) as store:
+        made = create_token(address, "laptop", upload_only=True)["token"]
         server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
 
         answers = [await ask(server.url, made, path) for path in ("/agents/sessions/s", "/api/v1/sessions", "/")]
@@ -76,9 +77,9 @@ async def test_an_upload_token_reads_nothing(store_path: Path) -> None:
     assert answers == [404, 403, 403]
 
 
-async def test_a_read_token_reads_everything_and_changes_nothing(store_path: Path) -> None:
-    with Store(store_path) as store:
-        made = create_token(store_path, "anna", upload_only=False, read_only=True)["token"]
+async def test_a_read_token_reads_everything_and_changes_nothing(address: str) -> None:
+    with open_store(address) as store:
+        made = create_token(address, "anna", upload_only=False, read_only=True)["token"]
         server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
         async with httpx.AsyncClient(base_url=server.url, headers={"X-Forwarded-For": "203.0.113.5"}) as client:
             shared, reader = {"Authorization": "Bearer shared"}, {"Authorization": f"Bearer {made}"}
@@ -110,33 +111,33 @@ def test_the_store_keeps_no_token(store_path: Path) -> None:
         assert length == 32
 
 
-def test_tokens_are_listed_and_names_are_taken_once(store_path: Path) -> None:
-    create_token(store_path, "laptop", upload_only=True)
+def test_tokens_are_listed_and_names_are_taken_once(address: str) -> None:
+    create_token(address, "laptop", upload_only=True)
     with pytest.raises(UsageError, match="already"):
-        create_token(store_path, "laptop", upload_only=False)
-    revoke_token(store_path, "laptop")
+        create_token(address, "laptop", upload_only=False)
+    revoke_token(address, "laptop")
     with pytest.raises(UsageError, match="No active token"):
-        revoke_token(store_path, "laptop")
-    again = create_token(store_path, "laptop", upload_only=False)["token"]
+        revoke_token(address, "laptop")
+    again = create_token(address, "laptop", upload_only=False)["token"]
 
-    (listed,) = list_tokens(store_path)["tokens"]
+    (listed,) = list_tokens(address)["tokens"]
 
     assert (listed["name"], listed["scope"], listed["revoked"], listed["last_used"]) == ("laptop", "all", None, None)
-    with Store(store_path) as store:
+    with open_store(address) as store:
         holder = store.do(lambda database: tokens.holder(database, again))
         assert holder is not None
         assert (holder.name, holder.scope) == ("laptop", "all")
 
 
 @pytest.mark.parametrize("name", ["", " x", "x\n", "x" * 101])
-def test_a_name_that_is_none_is_refused(store_path: Path, name: str) -> None:
+def test_a_name_that_is_none_is_refused(address: str, name: str) -> None:
     with pytest.raises(UsageError):
-        create_token(store_path, name, upload_only=False)
+        create_token(address, name, upload_only=False)
 
 
-async def test_a_token_of_its_own_is_enough_to_listen_beyond_loopback(store_path: Path) -> None:
-    create_token(store_path, "laptop", upload_only=False)
-    with Store(store_path) as store:
+async def test_a_token_of_its_own_is_enough_to_listen_beyond_loopback(address: str) -> None:
+    create_token(address, "laptop", upload_only=False)
+    with open_store(address) as store:
         server = await serve_http(create_app(store), "0.0.0.0", 0, explicit_port=True)
         await server.stop()
 
@@ -227,9 +228,9 @@ async def test_what_is_too_old_is_forgotten_for_good(
 
 
 async def test_when_all_take_too_much_the_oldest_go(
-    store_path: Path, open_client: Any, make_event: Make, make_body: Make
+    address: str, open_client: Any, make_event: Make, make_body: Make
 ) -> None:
-    with Store(store_path) as store:
+    with open_store(address) as store:
         async with open_client(store, retention=Retention(None, 3_000_000)) as client:
             receiver = client._transport.app.state.receiver
             await fill(client, make_event, make_body, [1])

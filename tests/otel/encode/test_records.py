@@ -13,8 +13,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from otel.encode.keyvalues import KEPT_ENTRIES_MAX, KeyValues
 from otel.encode.records import request_bytes, resource_bytes, scope_bytes
+from otel.encode.sentences import sentence
 from otel.model import Attributes, Context, Kind, Link, LogRecord, Span, SpanEvent
-from otel.names import Attribute, Content, EventName, Semconv
+from otel.names import SUMMARY, Attribute, Content, EventName, Semconv
 from tests.otel.bodies import log_bytes, span_bytes
 from tests.otel.written import CONTENTS, RECORDS, SEMCONVS, SPANS, TIMES, attributes_of, expected, read, readable
 
@@ -76,10 +77,11 @@ def test_a_log_record_is_read_back_field_by_field(
     assert message.event_name == readable("github.copilot." + record.event_type)
     assert (message.trace_id, message.span_id) == (record.context or (b"", b""))
     assert message.flags == (1 if record.context else 0)
-    assert read(message.attributes) == expected(attributes_of(record), content, semconv)
-    body = record.body.decode("utf-8", "replace") if content == Content.REDACTED else ""
-    assert message.body.string_value == body
-    assert message.HasField("body") == bool(body)
+    said = readable(sentence(record, content))
+    has_line = content == Content.REDACTED and bool(record.body)
+    summary: Attributes = {SUMMARY: said} if has_line else {}
+    assert read(message.attributes) == expected({**attributes_of(record), **summary}, content, semconv)
+    assert message.body.string_value == (record.body.decode("utf-8", "replace") if has_line else said)
 
 
 @given(

@@ -336,7 +336,7 @@ def test_tls_trusts_the_given_authority_and_no_other(certificates: Certificates)
             tls(receiver, certificates, certificate_file=None)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(90)
 @pytest.mark.parametrize("setting", ["certificate_file", "client_certificate_file", "client_key_file"])
 def test_a_pipe_in_place_of_a_certificate_is_refused_at_once(tmp_path: Path, setting: str) -> None:
     os.mkfifo(tmp_path / "pipe")

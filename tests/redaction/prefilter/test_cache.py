@@ -1,6 +1,8 @@
 """What is stored is loaded again, unless somebody else could have written it or it is not whole."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -86,3 +88,17 @@ def test_a_file_that_cannot_take_its_place_is_left_nowhere(tmp_path: Path) -> No
     store(path, b"body")
 
     assert [one.name for one in path.parent.iterdir()] == ["rules.hsdb"]
+
+
+def test_an_empty_cache_is_filled_by_a_process_of_its_own_and_a_failure_is_none(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from redaction.prefilter.cache import fill_apart, store\n"
+        "directory, me = Path(sys.argv[1]), os.getpid()\n"
+        "fill_apart(directory, lambda: 1 / 0)\n"
+        "fill_apart(directory, lambda: store(directory / 'a.hsdb', b'apart' if os.getpid() != me else b'here'))\n"
+        "fill_apart(directory, lambda: store(directory / 'a.hsdb', b'again'))\n"
+    )
+
+    subprocess.run([sys.executable, "-c", program, tmp_path / "cache"], check=True, capture_output=True)
+
+    assert load(tmp_path / "cache" / "a.hsdb") == (b"apart" if sys.platform == "linux" else None)

@@ -12,16 +12,35 @@ from redaction.engine import Engine, Masked
 from redaction.errors import RuleError
 from redaction.rules.checks import CHECKS
 from redaction.rules.examples import expanded
-from redaction.rules.formats import Format, built_in_pack, checked, read_table, rules_of
+from redaction.rules.formats import Format, checked, read_table
 from redaction.rules.shape import ShapeError, parsed, sample
 from tests.redaction.events import content_of, event
+from tests.redaction.rules.finding import GOES_ON, ROWS, changed, found_by
+from tests.redaction.rules.forms import is_found, kept
 from tests.rows import each
 from tests.shared import CACHE
 
-ROWS = {row.id: row for row, _ in built_in_pack(CACHE).rows}
 ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
 SEED = 20261118
-GOES_ON = "\nand so on"  # at the end of a text a token may be cut off
+FORMS = kept()
+ASSIGNED = re.compile(r"[A-Za-z0-9_]+=<|[A-Za-z0-9_]+=[^<>= ]*<[a-zA-Z0-9]+:\d+>\Z")
+ENDS = {
+    **{"api": "API_KEY", "key": "KEY", "token": "TOKEN", "secret": "SECRET", "access": "ACCESS_TOKEN"},
+    **{"auth": "AUTH_TOKEN", "pat": "PAT", "password": "PASSWORD", "client": "CLIENT_SECRET"},
+}
+"""How a variable ends, by the end of a name in a row."""
+USUAL = (ENDS.keys() - {"client"}, ENDS.keys() - {"auth", "pat", "password"})
+"""The ends that the table has for a provider, of either kind."""
+DELIBERATELY_LACKING = {
+    **{"asana-client-secret": {"access"}, "bitly-token": {"client"}, "datadog-app-key": {"client"}},
+    **{"dropbox-app-secret": {"access"}, "etsy-keystring": {"access"}, "eventbrite-token": {"client"}},
+    **{"facebook-app-secret": {"access"}, "genius-token": {"key"}, "infura-key": {"access"}},
+    **{"keeper-one-time-token": {"key", "pat"}, "launchdarkly-token-named": {"client"}, "mux-token-secret": {"client"}},
+    **{"rollbar-token": {"secret"}, "sourcegraph-token-old": {"client"}, "sumologic-key": {"client"}},
+    **{"trello-key": {"access"}, "twitter-access-secret": {"client"}, "unsplash-key-old": {"token"}},
+    **{"vercel-token-old": {"client"}, "ynab-token": {"key"}, "zendesk-token": {"client"}},
+}
+"""Ends that a provider uses for something else than what the row is of."""
 
 WRAPPERS: dict[str, Callable[[str], str]] = {
     "alone": lambda text: text,
@@ -44,18 +63,6 @@ WRAPPERS: dict[str, Callable[[str], str]] = {
     "HTML": lambda text: f"<code>{text}</code>",
     "CSV": lambda text: f"1,{text},2",
 }
-
-
-def found_by(row: Format, text: str) -> list[str]:
-    """What the row alone finds in the text."""
-    data = text.encode()
-    found: set[str] = set()
-    for rule in rules_of([(row, checked(row, "built-in"))]):
-        for gate in rule.gates:
-            for match in re.finditer(gate.encode(), data):
-                spans, _ = rule.extract(data, match.end())
-                found.update(data[span[0] : span[1]].decode() for span in spans)
-    return sorted(found)
 
 
 def drawn(row: Format, chooser: random.Random) -> tuple[str, str]:
@@ -107,6 +114,37 @@ def test_nothing_of_a_random_secret_survives_in_any_wrapper(name: str) -> None:
         assert not isinstance(ENGINE.redact(result.line, 60_000), Masked), wrapper
 
 
+@each(FORMS)
+def test_every_other_form_is_found_or_not_as_on_record(name: str) -> None:
+    """After a row was changed on purpose: `python -m tests.redaction.rules.forms`, and look at the difference."""
+    assert name in ROWS
+    for form in FORMS[name].found:
+        assert is_found(ROWS[name], form), f"not found: {form}"
+    for form in FORMS[name].not_found:
+        assert not is_found(ROWS[name], form), f"found: {form}"
+
+
+@each([name for name, row in ROWS.items() if row.near and ASSIGNED.match(row.example)])
+def test_a_value_is_not_found_by_its_shape_alone_where_a_name_is_asked_for(name: str) -> None:
+    value = ROWS[name].example.partition("=")[2]
+
+    assert not is_found(ROWS[name], f"VALUE={value}")
+
+
+@each([name for name, row in ROWS.items() if row.near and ASSIGNED.match(row.example)])
+def test_every_usual_name_of_a_provider_is_known_where_most_are(name: str) -> None:
+    row = ROWS[name]
+    value = row.example.partition("=")[2]
+    ends: dict[str, set[str]] = {}
+    for provider, _, end in (one.rpartition(" ") for one in row.near):
+        ends.setdefault(provider, set()).add(end)
+    for provider, known in ends.items():
+        usual = next((usual for usual in USUAL if len(usual & known) >= len(usual) - 1), set[str]())
+        for end in usual - DELIBERATELY_LACKING.get(name, set()):
+            variable = f"{provider.replace(' ', '_').upper()}_{ENDS[end]}"
+            assert is_found(row, f"{variable}={value}"), variable
+
+
 def _longer(count: re.Match[str]) -> str:
     most = str(int(count[3]) + 1000) if count[3] else ""
     return f"{{{int(count[1]) + 1000}{count[2]}{most}}}"
@@ -115,15 +153,10 @@ def _longer(count: re.Match[str]) -> str:
 def _mutants(row: Format) -> list[Format]:
     """The row with one fact changed, in ways after which its example is no example."""
     longer = re.sub(r"\{(\d+)(,?)(\d*)\}", _longer, row.pattern)
-    mutants = [_with(row, pattern=longer)]
+    mutants = [changed(row, pattern=longer)]
     if row.near:
-        mutants.append(_with(row, near=("quite another name",)))
+        mutants.append(changed(row, near=("quite another name",)))
     return mutants
-
-
-def _with(row: Format, **changes: object) -> Format:
-    fields = {name: getattr(row, name) for name in row.__struct_fields__}
-    return Format(**{**fields, **changes})
 
 
 @each(ROWS)
@@ -150,7 +183,7 @@ def test_a_changed_fact_is_noticed(name: str) -> None:
     ],
 )
 def test_a_bad_row_is_refused_with_its_name_and_the_reason(field: str, value: str, reason: str) -> None:
-    row = _with(ROWS[next(iter(ROWS))], id="my-rule", **{field: value})
+    row = changed(ROWS[next(iter(ROWS))], id="my-rule", **{field: value})
 
     with pytest.raises(RuleError) as refused:
         checked(row, "mine.toml")

@@ -69,8 +69,8 @@ def rest(reader: Reader) -> list[bytes | Oversized]:
     """Every line that can be had now."""
     lines: list[bytes | Oversized] = []
     while reader.fill():
-        lines.extend(reader.lines[reader.index :])
-        reader.take(len(reader.lines))
+        lines.extend(reader.chunk.lines[reader.index :])
+        reader.take(len(reader.chunk.lines))
     return lines
 
 
@@ -257,8 +257,8 @@ def test_any_growth_gives_each_line_once_with_the_bytes_before_it(
         followed.append(content[followed.path.stat().st_size : cut])
         followed.refresh()
         while reader.fill():
-            index = data.draw(st.integers(reader.index + 1, len(reader.lines)))
-            taken = reader.lines[reader.index : index]
+            index = data.draw(st.integers(reader.index + 1, len(reader.chunk.lines)))
+            taken = reader.chunk.lines[reader.index : index]
             lines.extend(taken)
             offset += sum((len(line) if isinstance(line, bytes) else line.size) + 1 for line in taken)
 
@@ -317,7 +317,7 @@ def test_a_file_changed_between_two_reads_is_not_read_on(followed: Followed) -> 
     followed.write(line * 2000)
     reader = followed.reader()
     assert reader.fill()
-    reader.take(len(reader.lines))
+    reader.take(len(reader.chunk.lines))
     followed.write(b"y" * 999 + b"\n" + line.replace(b"x", b"y") * 1999)
     with pytest.raises(PastChangedError):
         reader.fill()
@@ -336,7 +336,7 @@ def test_a_file_changed_in_the_middle_of_lines_that_look_alike_there_is_not_read
     reader = followed.reader()
     assert reader.fill()
     assert reader.held > 256
-    reader.take(len(reader.lines))
+    reader.take(len(reader.chunk.lines))
     followed.write(first + b"".join(new))
     with pytest.raises(PastChangedError):
         reader.fill()
@@ -363,7 +363,7 @@ def test_a_deleted_file_is_drained_from_the_open_descriptor(followed: Followed) 
 
         assert followed.file.gone
         assert followed.files.holds(followed.file)
-        assert reader.lines == [b"one"]
+        assert reader.chunk.lines == [b"one"]
         reader.take(1)
         assert rest(reader) == [b"two"]
 
@@ -407,11 +407,11 @@ def test_whether_lines_are_ascii_is_known_even_of_a_line_of_three_chunks(followe
     followed.write("\u20ac".encode() + b"x" * 2 * CHUNK_BYTES + b"\nplain\n")
     reader = followed.reader()
     assert reader.fill()
-    assert not reader.is_ascii
+    assert not reader.chunk.is_ascii
     followed.replace(b"x" * 2 * CHUNK_BYTES + b"\nplain\n")
     reader = followed.reader()
     assert reader.fill()
-    assert reader.is_ascii
+    assert reader.chunk.is_ascii
 
 
 # ---- descriptors --------------------------------------------------------------------------------------------

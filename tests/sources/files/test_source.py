@@ -29,7 +29,13 @@ class Source(FileSource):
         self.watcher = best_watcher(str(root), poll_seconds)
         self._something = asyncio.Event()
         super().__init__(
-            root, self.watcher, self.files, self._tell, self._tell_workspace, poll_seconds=poll_seconds, only=only
+            lambda: [root],
+            self.watcher,
+            self.files,
+            self._tell,
+            self._tell_workspace,
+            poll_seconds=poll_seconds,
+            only=only,
         )
 
     def _tell(self, file: SessionFile) -> None:
@@ -341,7 +347,7 @@ def deaf_source(
 ) -> tuple[FileSource, list[str]]:
     told: list[str] = []
     source = FileSource(
-        root,
+        lambda: [root],
         watcher,
         OpenFiles(8),
         lambda file: told.append(file.session),

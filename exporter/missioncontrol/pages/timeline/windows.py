@@ -113,7 +113,7 @@ def _found(
 ) -> Iterable[_Stored]:
     """Return what is stored of the shown events behind a place, or before it, the nearest first."""
     comparison, order = ("<", " DESC") if is_back else (">", "")
-    return database.execute(
+    return database.stream(
         "SELECT place, n, agent_id, body, cuts FROM events"  # noqa: S608  constants and marks
         f" WHERE session = ? AND hidden = 0 AND place {comparison}= ? AND (place, n) {comparison} (?, ?)"
         f"{condition} ORDER BY place{order}, n{order} LIMIT ?",
@@ -210,7 +210,7 @@ def _place(database: Database, session: int, id: str, condition: str = "") -> tu
 
 def all_of_types(database: Database, session_id: str, types: tuple[str, ...]) -> Iterator[TimelineRow]:
     """Yield a session's events of these types in file order, without what is large in them."""
-    found = database.execute(
+    found = database.stream(
         "SELECT place, n, body FROM events WHERE session = ? AND hidden = 0"  # noqa: S608  marks only
         f" AND type IN ({','.join('?' * len(types))}) ORDER BY place, n",
         (number_of(database, session_id), *types),

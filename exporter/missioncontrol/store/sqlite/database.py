@@ -4,6 +4,7 @@ The tables are in `schema.sql`. A file that is no database any more is set aside
 """
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from exporter.errors import StateError
+from exporter.files import copy_database
 from exporter.missioncontrol.store.port import StoreBusy, StoreDamaged, StoreError, StoreFull, Table
 
 _VALUES_MAX: Final = 1300  # 100 events: a statement keeps its values until it is used again
@@ -35,8 +37,9 @@ _SETTINGS: Final = {
     "journal_size_limit": 64 << 20,
 }
 _CHECKED_BYTES_MAX: Final = 32 << 20
+_SPARE_BYTES: Final = 64 << 20
 _SCHEMA: Final = Path(__file__).with_name("schema.sql")
-_VERSION: Final = 12
+VERSION: Final = 12
 """The `PRAGMA user_version` of a file with the tables of `schema.sql`."""
 _TAKEN_OVER: Final = {
     10: tuple(f"ALTER TABLE {table} ADD COLUMN owner TEXT" for table in ("sessions", "deleted_sessions")),
@@ -85,6 +88,10 @@ class SqliteDatabase(sqlite3.Connection):
                 self.execute("ROLLBACK")
             raise
 
+    def stream(self, sql: str, values: Sequence[Any] = (), /) -> sqlite3.Cursor:
+        """Execute a statement; SQLite reads rows while they are iterated."""
+        return self.execute(sql, values)
+
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]], *, unless_there: bool = False) -> None:
         """Insert the rows.
 
@@ -125,6 +132,10 @@ class SqliteDatabase(sqlite3.Connection):
     def contains(self, column: str) -> str:
         """Return the condition; unlike LIKE, `instr` compares letter by letter and has no wildcards."""
         return f"instr({column}, ?) > 0"
+
+    def among(self, column: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+        """Return the condition with a mark for each value."""
+        return f"{column} IN ({','.join('?' * len(values))})", values
 
     def forget_text_of(self, session: int) -> None:
         """Note the rows around which `erase` looks, and leave no copy in a table that `erase` does not look at."""
@@ -183,6 +194,7 @@ def open_database(path: Path | None, notice: Callable[[str], None]) -> SqliteDat
     _create_private(path)
     try:
         _check_whole(path)
+        _keep_before_upgrade(path)
         return prepare(connect(path), _SETTINGS, _create_tables)
     except sqlite3.OperationalError as error:
         raise StateError(
@@ -193,6 +205,25 @@ def open_database(path: Path | None, notice: Callable[[str], None]) -> SqliteDat
         notice(f"The store {path} is damaged ({error}); it was set aside as {aside.name} and a new one begun.")
         _create_private(path)
         return prepare(connect(path), _SETTINGS, _create_tables)
+
+
+def _keep_before_upgrade(path: Path) -> None:
+    """Copy a file that is about to be taken over, for going back to the version that wrote it; raises `StateError`."""
+    with closing(connect(path, read_only=True)) as database:
+        version = database.pragma("user_version")
+        size = int(database.pragma("page_count") * database.pragma("page_size"))
+    if version not in _TAKEN_OVER:
+        return
+    if shutil.disk_usage(path.parent).free < size + _SPARE_BYTES:
+        raise StateError(
+            f"There is no room to keep {path} as it is before the upgrade to schema {VERSION}.",
+            hint=f"Free {size + _SPARE_BYTES:,} bytes, or move the store to a larger disk; the file is unchanged.",
+        )
+    try:
+        copy_database(path, path.with_name(f"{path.name}.schema-{version}.backup"))
+    except OSError as error:
+        message = f"The store {path} cannot be kept as it is before the upgrade: {error.strerror}."
+        raise StateError(message, hint="Check its directory; the file is unchanged.") from None
 
 
 def _create_private(path: Path) -> None:
@@ -247,18 +278,18 @@ def _create_tables(database: SqliteDatabase) -> None:
     """Create the tables of an empty file, take over one of the version before, or raise `StateError` for another."""
     with database.transaction():
         version = database.pragma("user_version")
-        if version not in (0, *_TAKEN_OVER, _VERSION):
-            age = "a newer" if version > _VERSION else "an earlier"
+        if version not in (0, *_TAKEN_OVER, VERSION):
+            age = "a newer" if version > VERSION else "an earlier"
             raise StateError(
-                f"The store was written by {age} version of this program: schema {version}, not {_VERSION}.",
+                f"The store was written by {age} version of this program: schema {version}, not {VERSION}.",
                 hint="Install that version again, or choose another store; the file is unchanged.",
             )
-        if version != _VERSION:
+        if version != VERSION:
             new = _SCHEMA.read_text(encoding="utf-8").split(";\n")[:-1]
-            steps = [step for before in range(version, _VERSION) for step in _TAKEN_OVER.get(before, ())]
+            steps = [step for before in range(version, VERSION) for step in _TAKEN_OVER.get(before, ())]
             for statement in new if version == 0 else steps:
                 database.execute(statement)
-            database.execute(f"PRAGMA user_version = {_VERSION}")
+            database.execute(f"PRAGMA user_version = {VERSION}")
         database.execute("INSERT INTO counters (name, value) VALUES ('changes', 0) ON CONFLICT DO NOTHING")
         database.execute("INSERT OR REPLACE INTO counters (name, value) VALUES ('epoch', abs(random() / 2))")
         for table in get_args(Table):  # a file of before has counters of deleted rows only

@@ -6,9 +6,9 @@ Writes that wait together share one commit. When one of them fails, each is run 
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,7 +35,7 @@ class SqliteStore(Store):
     """Open with a path or ":memory:". `Store` says what the methods promise."""
 
     def __init__(self, path: Path | str) -> None:
-        self.notices = []
+        self.notices, self.after_commit, self.before_close = [], [], []
         self.path = None if str(path) == ":memory:" else Path(path)
         self._database = open_database(self.path, self.notices.append)
         self.epoch = f"{self._database.counter('epoch'):x}"
@@ -47,7 +47,9 @@ class SqliteStore(Store):
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
         self._own = threading.local()
         self._reading: list[SqliteDatabase] = []
-        self._closed = False
+        self._reads = 0
+        self._closed = self._ended = False
+        self._state = threading.Condition()
         self._writer = threading.Thread(target=self._write_forever, name="store-write", daemon=True)
         self._writer.start()
 
@@ -57,8 +59,6 @@ class SqliteStore(Store):
 
     def submit(self, job: Job[Result], /) -> "Future[Result]":
         """Queue a write."""
-        if self._closed:
-            raise RuntimeError("the store is closed")
         return self._put(job)
 
     async def read(self, job: Job[Result], /, *, quick: bool = False) -> Result:
@@ -76,7 +76,7 @@ class SqliteStore(Store):
         """Remove the copies of deleted text from the file and the log, between two transactions."""
         return self._put(lambda database: erase(database, self._file), alone=True)
 
-    def remove_set_aside(self, before: datetime) -> None:
+    def clean(self, before: datetime) -> None:
         """Remove damaged files that were set aside and not written since then."""
         for path in self.path.parent.glob(f"{self.path.name}.corrupt-*") if self.path is not None else ():
             with suppress(FileNotFoundError):
@@ -84,15 +84,23 @@ class SqliteStore(Store):
                     path.unlink()
 
     def close(self) -> None:
-        """Finish the queued writes, then close every connection."""
+        """Finish the queued writes and the reads, then close every connection.
+
+        A connection that is closed while a thread is inside of it ends the process.
+        """
         if self._closed:
             return
-        self.before_close()
-        self._closed = True
-        self._queue.put(None)
+        for call in self.before_close:
+            call()
+        with self._state:
+            self._closed = True
+            self._queue.put(None)
         self._writer.join()
         self._readers.shutdown()
         self._quick_reader.shutdown()
+        with self._state:
+            self._ended = True
+            self._state.wait_for(lambda: not self._reads)
         for database in self._reading:
             database.close()
         self._database.close()
@@ -101,12 +109,28 @@ class SqliteStore(Store):
 
     def _put(self, job: Callable[[SqliteDatabase], Result], *, alone: bool = False) -> "Future[Result]":
         answer: Future[Result] = Future()
-        self._queue.put(_Queued(job, answer, alone))
+        with self._state:  # behind the end of the queue nothing is answered
+            if self._closed:
+                raise RuntimeError("the store is closed")
+            self._queue.put(_Queued(job, answer, alone))
         return answer
+
+    @contextmanager
+    def _held_open(self) -> Iterator[None]:
+        with self._state:
+            if self._ended:
+                raise RuntimeError("the store is closed")
+            self._reads += 1
+        try:
+            yield
+        finally:
+            with self._state:
+                self._reads -= 1
+                self._state.notify_all()
 
     def _read(self, job: Job[Result]) -> Result:
         database: SqliteDatabase | None = getattr(self._own, "database", None)
-        with engine_errors():
+        with self._held_open(), engine_errors():
             if database is None:
                 database = self._own.database = connect(self.path, read_only=True)
                 self._reading.append(database)
@@ -143,8 +167,8 @@ class SqliteStore(Store):
             return
         for queued, result in zip(jobs, results, strict=True):
             _answer(queued, result, None)
-        if not is_alone:
-            self.after_commit()
+        for call in self.after_commit if not is_alone else ():
+            call()
 
     def _commit_each(self, jobs: list[_Queued]) -> None:
         for queued in jobs:

@@ -22,11 +22,11 @@ SPAN = Context(b"t" * 16, b"s" * 8)
 def tool_call(
     at: float, value: float = 1, tool: str = "bash", session: str = "s1", context: Context | None = None
 ) -> Measurement:
-    return Measurement(TOOL_CALLS, T0 + int(at * SECOND), value, (tool, True, "owner/repo", session), context)
+    return Measurement(TOOL_CALLS, T0 + int(at * SECOND), value, (tool, True, "owner/repo", session, None), context)
 
 
 def took(at: float, seconds: float, tool: str = "bash") -> Measurement:
-    return Measurement(TOOL_DURATION, T0 + int(at * SECOND), seconds, (tool, "owner/repo", "s1"), None)
+    return Measurement(TOOL_DURATION, T0 + int(at * SECOND), seconds, (tool, "owner/repo", "s1", None), None)
 
 
 def sent(aggregate: Aggregate, until: float | None = None) -> Metrics:
@@ -65,9 +65,20 @@ def test_a_cumulative_counter_begins_at_zero_a_millisecond_before_its_first_meas
 def test_a_cumulative_counter_says_after_a_silence_what_it_was_until_then() -> None:
     aggregate = Aggregate()
 
+    aggregate.add([tool_call(1), tool_call(12), tool_call(300)])
+
+    assert counts(sent(aggregate)) == [(0.999, 0), (1, 1), (12, 2), (299.999, 2), (300, 3)]
+
+
+def test_a_cumulative_counter_begins_anew_after_a_silence_that_backends_forget_it_in() -> None:
+    aggregate = Aggregate()
+
     aggregate.add([tool_call(1), tool_call(12), tool_call(3600)])
 
-    assert counts(sent(aggregate)) == [(0.999, 0), (1, 1), (12, 2), (3599.999, 2), (3600, 3)]
+    points = sent(aggregate)
+    assert counts(points) == [(0.999, 0), (1, 1), (12, 2), (3599.999, 0), (3600, 1)]
+    starts = [point.start_ns - T0 for _, some in points for point in some]
+    assert starts == [999 * _MS] * 3 + [3_599_999 * _MS] * 2
 
 
 def test_deltas_follow_each_other_without_a_gap() -> None:
@@ -167,9 +178,9 @@ def test_no_more_than_so_many_sets_of_labels_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("stream", "labels"),
     [
-        (MetricStream(content=Content.NONE), ("bash", True, None, None)),
-        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None)),
-        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1")),
+        (MetricStream(content=Content.NONE), ("bash", True, None, None, None)),
+        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None, None)),
+        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1", None)),
     ],
 )
 def test_labels_above_the_content_level_and_unasked_sessions_are_not_told(
@@ -302,9 +313,9 @@ def test_a_session_that_is_told_no_more_leaves_what_waits_and_begins_its_series_
 
 
 LABELS: dict[Instrument, list[tuple[Value | None, ...]]] = {
-    COST: [("m1", None, "s"), ("m2", "r", "s")],
-    NOTIFICATIONS: [("shell_completed", "completed", "r", "s")],
-    TOOL_DURATION: [("bash", "r", "s"), ("view", None, "s")],
+    COST: [("m1", None, "s", None), ("m2", "r", "s", "1.0.102")],
+    NOTIFICATIONS: [("shell_completed", "completed", "r", "s", None)],
+    TOOL_DURATION: [("bash", "r", "s", "1.0.102"), ("view", None, "s", None)],
 }
 MEASUREMENTS = st.sampled_from(list(LABELS)).flatmap(
     lambda instrument: st.builds(
@@ -399,8 +410,11 @@ def test_any_order_and_any_crash_give_the_same_totals_in_rising_time(
         assert times == sorted(set(times))
         values = [number(point) for point in points]
         if temporality == "cumulative":
-            assert values == sorted(values)
-            assert values[-1] == sum(expected[key])
+            since: dict[int, list[float]] = {}
+            for point in points:
+                since.setdefault(point.start_ns, []).append(number(point))
+            assert all(some == sorted(some) for some in since.values())
+            assert sum(some[-1] for some in since.values()) == sum(expected[key])
         else:
             assert sum(values) == sum(expected[key])
         histograms = [point for point in points if isinstance(point, HistogramPoint)]
@@ -490,6 +504,91 @@ def test_a_series_that_was_quiet_is_told_before_it_moves() -> None:
     aggregate = Aggregate()
     aggregate.add([tool_call(100)])
     _collected(aggregate, 101 * SECOND)
+    aggregate.add([tool_call(300)])
+
+    assert _collected(aggregate, 301 * SECOND) == [[(301 * SECOND, 1)], [(301 * SECOND + _MS, 2)]]
+
+
+def test_a_series_that_nobody_repeated_for_long_begins_anew() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    _collected(aggregate, 101 * SECOND)
     aggregate.add([tool_call(500)])
 
-    assert _collected(aggregate, 501 * SECOND) == [[(501 * SECOND, 1)], [(501 * SECOND + _MS, 2)]]
+    assert _collected(aggregate, 501 * SECOND) == [[(501 * SECOND, 0)], [(501 * SECOND + _MS, 1)]]
+
+
+def _repeated(aggregate: Aggregate, now_ns: int) -> list[tuple[int, float]]:
+    found = []
+    while metrics := aggregate.collect(T0 + now_ns, repeats=True):
+        found += [
+            (point.time_ns - T0, point.value) for _, some in metrics for point in some if isinstance(point, Point)
+        ]
+        aggregate.accepted()
+    return found
+
+
+def test_what_is_repeated_has_the_time_of_then_and_goes_on_from_there() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    _collected(aggregate, 101 * SECOND)
+
+    repeats = [_repeated(aggregate, at * SECOND) for at in (110, 170, 200, 230, 290)]
+    aggregate.add([tool_call(340)])
+
+    assert repeats == [[], [(170 * SECOND, 1)], [], [(230 * SECOND, 1)], [(290 * SECOND, 1)]]
+    assert _repeated(aggregate, 345 * SECOND) == [(345 * SECOND, 2)]
+
+
+def test_after_a_restart_known_series_are_repeated_and_begin_anew_where_that_took_long() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    _collected(aggregate, 101 * SECOND)
+
+    after = {}
+    for seconds in (160, 4_000):
+        loaded = Aggregate.load(aggregate.dump())
+        assert loaded is not None
+        after[seconds] = _repeated(loaded, seconds * SECOND)
+
+    assert after == {160: [(160 * SECOND, 1)], 4_000: [(4_000 * SECOND, 0)]}
+
+
+def test_without_idle_metrics_a_series_is_repeated_for_five_minutes() -> None:
+    aggregate = Aggregate(MetricStream(repeats_idle=False))
+    aggregate.add([tool_call(100)])
+    _collected(aggregate, 101 * SECOND)
+
+    repeats = [at for at in range(160, 1_000, 60) if _repeated(aggregate, at * SECOND)]
+
+    assert repeats == [160, 220, 280, 340, 400]
+
+
+def test_many_series_are_repeated_in_several_requests_and_each_once() -> None:
+    aggregate = Aggregate(MetricStream(series_max=5_000))
+    aggregate.add([tool_call(100, tool=f"t{one}") for one in range(4_500)])
+    _collected(aggregate, 101 * SECOND)
+
+    requests = []
+    while metrics := aggregate.collect(T0 + 300 * SECOND, repeats=True):
+        requests.append([point for _, some in metrics for point in some])
+        aggregate.accepted()
+
+    assert [len(one) for one in requests] == [2_000, 2_000, 500]
+    assert len({point.labels for one in requests for point in one}) == 4_500
+    assert [{point.time_ns - T0 for point in one} for one in requests] == [
+        {300 * SECOND + place * _MS} for place in range(3)
+    ]
+
+
+def test_history_ends_with_some_points_more_of_each_series() -> None:
+    aggregate = Aggregate()
+    aggregate.add([tool_call(100)])
+    sent(aggregate)
+
+    [(_, last)] = aggregate.close()
+    aggregate.accepted()
+
+    assert [point.time_ns - T0 for point in last] == [100 * SECOND + place * _MS for place in range(1, 25)]
+    assert {number(point) for point in last} == {1}
+    assert not aggregate.close()

@@ -485,4 +485,4 @@ def test_what_an_earlier_version_packed_without_a_label_is_counted() -> None:
 
     [found] = unpack(pack([from_before]))
 
-    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION))
+    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION, None))

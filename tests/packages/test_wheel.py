@@ -1,9 +1,8 @@
-"""What a person installs: the four packages with their data, and a command that starts."""
+"""What a person installs: the same bytes each time, the four packages with their data, and a command that starts."""
 
 import os
 import subprocess
-import sys
-import venv
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -11,35 +10,48 @@ import pytest
 
 from exporter.version import VERSION
 from tests.drift.repository import PACKAGES, ROOT, files
+from tests.packages.building import build, copy_of_the_tree, install_alone, locked_site
 
 pytestmark = pytest.mark.slow
 
-
-def _site() -> Path:
-    """Returns the directory of the locked dependencies; as PYTHONPATH it brings these and none of our packages."""
-    (site,) = (
-        path for path in map(Path, sys.path) if path.name == "site-packages" and Path(sys.prefix) in path.parents
-    )
-    return site
+SHARE = "deploy/packages/share"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the wheel once, with the locked build backend."""
-    directory = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)], cwd=ROOT, check=True
-    )
-    (built,) = directory.glob("*.whl")
-    return built
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_two_builds_of_the_same_files_are_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    copy = copy_of_the_tree(tmp_path / "copy")
+    here = build(kind, tmp_path / "here", TZ="UTC")
+    there = build(kind, tmp_path / "there", root=copy, TZ="Asia/Tokyo", LC_ALL="C", PYTHONHASHSEED="7")
+
+    assert here.name == there.name
+    assert here.read_bytes() == there.read_bytes()
+    copy.joinpath("exporter/version.py").write_text('VERSION = "0.1.0"\n# changed\n')
+    assert build(kind, tmp_path / "changed", root=copy).read_bytes() != here.read_bytes()
+
+
+def test_the_wheel_of_the_source_archive_is_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+
+    assert build("wheel", tmp_path / "wheel", root=source).read_bytes() == wheel.read_bytes()
 
 
 def test_the_wheel_holds_the_packages_and_their_data_and_nothing_else(wheel: Path) -> None:
-    metadata = f"session_exporter-{VERSION}.dist-info"
+    metadata, share = f"session_exporter-{VERSION}.dist-info", f"session_exporter-{VERSION}.data/data/share"
     held = {name for name in zipfile.ZipFile(wheel).namelist() if not name.startswith(f"{metadata}/")}
-    tracked = {str(path.relative_to(ROOT)) for path in files() if path.relative_to(ROOT).parts[0] in PACKAGES}
+    tracked = {str(path.relative_to(ROOT)) for path in files()}
 
-    assert held == tracked
+    packages = {name for name in tracked if name.split("/")[0] in PACKAGES}
+    shared = {name.replace(SHARE, share, 1) for name in tracked if name.startswith(f"{SHARE}/")}
+    assert held == packages | shared
+    assert len(shared) == 4
 
 
 def test_the_licence_is_in_the_wheel(wheel: Path) -> None:
@@ -52,10 +64,7 @@ def test_the_licence_is_in_the_wheel(wheel: Path) -> None:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Installs the wheel alone, into an environment of its own, without any index."""
     environment = tmp_path_factory.mktemp("installed")
-    venv.create(environment, with_pip=False)
-    python = environment / "bin" / "python"
-    options = ["--no-deps", "--no-index", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(wheel)], check=True)
+    install_alone(wheel, environment)
     return environment
 
 
@@ -69,7 +78,7 @@ def test_the_installed_command_tells_its_version_with_no_dependency_there(instal
 
 
 def test_the_installed_command_works_with_the_locked_dependencies(installed: Path, tmp_path: Path) -> None:
-    with_dependencies = {**os.environ, "PYTHONPATH": str(_site())}
+    with_dependencies = {**os.environ, "PYTHONPATH": str(locked_site())}
     answer = subprocess.run(
         [installed / "bin" / "exporter", "config", "example"],
         cwd=tmp_path,
@@ -85,7 +94,7 @@ def test_the_installed_command_works_with_the_locked_dependencies(installed: Pat
 
 def test_a_config_module_beside_the_user_is_not_taken_for_ours(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "config.py").write_text("raise SystemExit('the wrong config')\n", encoding="utf-8")
-    beside = {**os.environ, "PYTHONPATH": os.pathsep.join([".", str(_site())])}
+    beside = {**os.environ, "PYTHONPATH": os.pathsep.join([".", str(locked_site())])}
     command: list[str | Path] = [installed / "bin" / "exporter", "config", "example"]
     answer = subprocess.run(command, cwd=tmp_path, check=False, env=beside, capture_output=True, text=True)
 

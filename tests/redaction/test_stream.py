@@ -1,0 +1,65 @@
+"""A secret that arrives character by character is held back until all that makes it one is there."""
+
+from typing import Final
+
+from redaction.engine import Engine
+from redaction.rules.examples import expanded
+from tests.redaction.rules.context.test_forms import FOUND
+from tests.rows import each, with_each_choice
+from tests.shared import CACHE
+
+ENGINE: Final = Engine(b"a key of the tests", cache_dir=CACHE)
+LINES: Final = (
+    'my «db_pass¦pwd¦secret¦api_key¦token¦credential¦auth_key¦PASSWORD»«=¦ = ¦: ¦ := ¦ => ¦="¦ : \'¦ => \\"»@@ end',
+    'x = {"db_password": "of three words @@',
+    "Authorization«: Bearer ¦: Token ¦: ¦=»@@ end",
+    "«Cookie¦Set-Cookie»: lang=en; session_id=@@; path=/",
+    "log in as «login¦user» ada / @@7 now",
+    "«https¦postgres»://user:@@@host.example/path end",
+    "tool «--db-pass¦--token¦-password»« ¦=»@@ --verbose",
+    "curl -u me:@@ https://host.example",
+    "aws_sec: @@@@ end",
+    "AKIA<base32:16>\t<base64:40> end",
+)
+_STEPS: Final = (1, 7)
+# What makes these a secret comes behind them, or stands lines or sentences before.
+_DECIDED_ELSEWHERE: Final = (
+    "command-input",
+    "paired-secret",
+    "told-",
+    "column-",
+    "inserted-",
+    "copied-",
+    "tagged-secret.next",
+)
+
+
+def shown(text: str, step: int) -> str:
+    """All that a stream shows of the text when it comes in steps."""
+    stream = ENGINE.stream("x")
+    return "".join(stream.feed(text[at : at + step]) for at in range(0, len(text), step)) + stream.flush()
+
+
+@each([one for line in LINES for one in with_each_choice(line)], _STEPS)
+def test_a_secret_in_pieces_is_shown_as_the_whole_would_be(line: str, step: int) -> None:
+    text = expanded(line.replace("@@", "<base62:20>"), "stream")
+
+    assert shown(text, step) == shown(text, len(text))
+
+
+@each([form for form in FOUND[::8] if not form[0].startswith(_DECIDED_ELSEWHERE)])
+def test_each_form_of_a_secret_in_pieces_is_redacted(form: tuple[str, str, str]) -> None:
+    _, line, template = form
+    secret = expanded(with_each_choice(template)[0], line)
+
+    assert secret not in shown(line.replace("@@", secret), 1)
+
+
+def test_a_key_is_held_from_its_first_dash_to_its_last() -> None:
+    for kind in ("", "RSA ", "OPENSSH ", "EC "):
+        key = f"-----BEGIN {kind}PRIVATE KEY-----\n<base64:64>\n<base64:64>\n-----END {kind}PRIVATE KEY-----"
+
+        told = shown(f"before {expanded(key, 'stream')} after", 1)
+
+        assert told.startswith("before [REDACTED:private-key:")
+        assert told.endswith("] after")
