@@ -48,7 +48,7 @@ class Start(NamedTuple):
     envelope: Envelope
 
 
-class Told(NamedTuple):
+class CallTold(NamedTuple):
     """What a start tells of its answer: the rule of a command that prints a secret, or the shell that it reads."""
 
     rule: str | None
@@ -59,7 +59,7 @@ class _Known(NamedTuple):
     """Where a call starts last, and what that tells."""
 
     offset: int
-    told: Told
+    told: CallTold
 
 
 class _Call(msgspec.Struct):
@@ -81,21 +81,21 @@ def key_of(envelope: Envelope) -> Key:
     return envelope.agentId, call
 
 
-def told_by(commands: Commands, envelope: Envelope) -> list[tuple[Key, Told]]:
+def told_by(commands: Commands, envelope: Envelope) -> list[tuple[Key, CallTold]]:
     """Return what the start of a call tells of its answers.
 
     A command that runs in a shell with an id tells it of the answers of later calls as well, which read what that shell
     has printed by then (`read_bash`) and hold no command.
     """
     key, data = key_of(envelope), bytes(envelope.data)
-    told = Told(commands.rule_of(data))
+    told = CallTold(commands.rule_of(data))
     if _SHELL not in data:
         return [(key, told)]
     arguments = read_object(envelope.data).get("arguments")
     if not isinstance(arguments, dict) or not isinstance(shell := arguments.get("shellId"), str):
         return [(key, told)]
     of_shell = envelope.agentId, _SHELL_KEY + shell
-    return [(key, told), (of_shell, told)] if "command" in arguments else [(key, Told(told.rule, of_shell))]
+    return [(key, told), (of_shell, told)] if "command" in arguments else [(key, CallTold(told.rule, of_shell))]
 
 
 def rule_of_hook(commands: Commands, envelope: Envelope) -> str | None:
@@ -208,7 +208,7 @@ class ToolCalls:
             return None
         return told.rule
 
-    def _told_of(self, key: Key, offset: int) -> Told | None:
+    def _told_of(self, key: Key, offset: int) -> CallTold | None:
         lowest = max(0, offset - REACH_BYTES)
         known = self._known.get(key)
         if known is None and self._begins > lowest:

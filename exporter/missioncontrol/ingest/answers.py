@@ -16,7 +16,7 @@ from exporter.core.events.tool_calls import (
     HOOK,
     Commands,
     Key,
-    Told,
+    CallTold,
     key_of,
     rule_of_hook,
     told_by,
@@ -30,7 +30,7 @@ _STARTS_MAX: Final = 4096
 _LAST: Final = 1 << 62
 
 # Its place, and what it tells of its answers.
-_Start = tuple[int, Told]
+_Start = tuple[int, CallTold]
 
 
 def mask_answers(
@@ -106,7 +106,7 @@ class _Calls:
             return None
         return told.rule
 
-    def _told_of(self, key: Key, place: int) -> Told | None:
+    def _told_of(self, key: Key, place: int) -> CallTold | None:
         while not (before := [start for start in self._starts.get(key, ()) if start[0] < place]):
             if next(self._stored, None) is None:
                 return None
