@@ -264,8 +264,8 @@ class Engine:
         return (*(one for one in others if one.path not in whole), *found)
 
     def _masked(self, line: bytes, parts: Sequence[Part]) -> Masked:
-        marker = self._search.marker
-        replaced = [(part.start, part.end, marker(line[part.start : part.end], part.rule)) for part in parts]
+        replacement = self._search.replacement
+        replaced = [(part.start, part.end, replacement(line, part.start, part.end, part.rule)) for part in parts]
         return Masked(
             masked(line, replaced), tuple(part.rule.id for part in parts), lambda: _findings(line, parts, replaced)
         )

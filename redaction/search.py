@@ -23,7 +23,7 @@ from redaction.prefilter.gate import EngineName, Hit
 from redaction.prefilter.prefilter import Owner, Prefilter
 from redaction.rules.rule import Family, Rule
 from redaction.spans import SecretSpan, blank, is_binary, merged_spans
-from redaction.text.escapes import unescaped
+from redaction.text.escapes import quote_in_list, unescaped
 from redaction.text.views import (
     HIDDEN_GATES,
     PERCENT_GATES,
@@ -143,7 +143,12 @@ class SecretSearch:
 
     def replacements(self, data: bytes, spans: Iterable[SecretSpan]) -> list[Replacement]:
         """The marker of each span, in place of its bytes."""
-        return [(span.start, span.end, self.marker(data[span.start : span.end], span.rule)) for span in spans]
+        return [(span.start, span.end, self.replacement(data, span.start, span.end, span.rule)) for span in spans]
+
+    def replacement(self, data: bytes, start: int, end: int, rule: Rule) -> bytes:
+        """The marker of a span, in quotes if it replaces numbers of a list of JSON."""
+        quote = quote_in_list(data, start) if rule.is_numbers else b""
+        return quote + self.marker(data[start:end], rule) + quote
 
     def marker(self, secret: bytes, rule: Rule) -> bytes:
         """What replaces a secret: the same marker for the same secret, however it is escaped."""

@@ -15,9 +15,10 @@ _SAID: Final = word_list("said")
 _PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\][\w./\\@ -]*")
 _CODE: Final = re.compile(
     r"(?:self|this|cls|os|process|env|config|settings|args|options|opts|e|req|request)[.\[]|[\w$.]*[(\[]"
+    r"|(?:default|dest|help|type|nargs|action|required)=|[A-Z]\w*(?:\._?[A-Z]\w*)+\Z"
 )
 _CHAIN: Final = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.)\w+)+")
-_JOINED: Final = re.compile(r"[A-Za-z]+(?:[_-][A-Za-z]+)+|[a-z]+[A-Z][A-Za-z]*|(?:[A-Z][a-z]+){2,}")
+_JOINED: Final = re.compile(r"[A-Za-z]+(?:[_/-][A-Za-z]+)+|[a-z]+[A-Z][A-Za-z]*|(?:[A-Z][a-z]+){2,}")
 _WEAK: Final = re.compile(r"([A-Za-z]{3,})\d*")
 _WORDS_MAX: Final = 8
 # Scripts that write a sentence without blanks.
@@ -28,11 +29,11 @@ TOLD_LENGTH_MIN: Final = 6
 _VERSION: Final = re.compile(
     r"v?\d+(?:[.:/-]\d+)+\w*|x\d{2,5}(?:[_-]\d+)?"
     # Digits among letters, twice after that, are no version.
-    r"|(?:sha|md|aes|rsa|utf|base|pbkdf|argon|bcrypt|scrypt|rfc|ntlm|pkcs)[-_#]?v?\d+(?![a-z]*\d+[a-z]+\d).*",
+    r"|(?:scram-)?(?:sha|md|aes|rsa|utf|base|pbkdf|argon|bcrypt|scrypt|rfc|ntlm|pkcs)[-_#]?v?\d+(?![a-z]*\d+[a-z]+\d).*",
     re.I,
 )
 # A path, an address, a member, a call.
-PARTS: Final = re.compile(r".*[/\\(){}<>|=].*|[\w.+-]+@[\w-]+\.[\w.]+|\w+(?:\.[A-Za-z]\w*)+|.*:.*:.*")
+PARTS: Final = re.compile(r"\.[a-z]+|.*[/\\(){}<>|=].*|[\w.+-]+@[\w-]+\.[\w.]+|\w+(?:\.[A-Za-z]\w*)+|.*:.*:.*")
 _LOWER_NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+|[A-Z]+(?:_[A-Z0-9]+)+")
 _SCRIPTS: Final = re.compile(r"[a-z\x80-\uffff][A-Z]|[a-z]_[a-z]")
 _SIGNED: Final = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*[!#*$%&@]+|(?=.*[#!$%&*^@~+].*[A-Za-z])[\w#!$%&*^@~+-]+")

@@ -55,6 +55,8 @@ def _noun(parts: list[str], at: int) -> Demand | None:
     if SECRETS.search(part):
         return Demand.SECRET
     if part in NOUNS_OF_KEY:
+        if before == "secret":
+            return Demand.SECRET
         if before in KEY_OWNERS:
             return Demand.KEY
         return Demand.NONE if before in HARMLESS_BEFORE_KEY else Demand.WEAK

@@ -92,6 +92,8 @@ WORDS_AND_NUMBER = re.compile(
     r"(?:[A-Z][a-z]{2,}){2,5}\d{2,6}([_.!@#$%&*?~^+-]{0,2})|[A-Z][a-z]{3,}\d{3,6}([_.!@#$%&*?~^+-]{1,2})"
 )
 _JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[_.][A-Za-z]{3,12}){1,4}[_.]\d{3,6}")
+# Names are not joined in these ways.
+_MIXED_WORDS = re.compile(r"[a-z]{3,12}_[A-Z][a-z]{2,11}\d{2,4}[!#$%&*]?|[a-z]{3,10}(?:-[a-z]{3,10}){3}")
 SIZED = word_list("sized")
 ELLIPSIS = re.compile(r"\.{3,}|…")
 CUT_LENGTH_MIN = 12
@@ -110,8 +112,25 @@ def is_joined_words(value: str) -> bool:
     """Whether the value is a typical password: joined words and a number, none of them a word of programs."""
     if _JOINED_WORDS.fullmatch(value) is None:
         return False
+    return _is_of_no_program(value)
+
+
+def is_mixed_words(value: str) -> bool:
+    """The same of `word_Word99` and of four words, which are no names wherever they stand."""
+    return _MIXED_WORDS.fullmatch(value) is not None and _is_of_no_program(value)
+
+
+def _is_of_no_program(value: str) -> bool:
+    if any(noun in value.lower() for noun in NOUNS):
+        return False
     words = {segment.lower() for segment in segments(value)}
     return SIZED.isdisjoint(words) and DUMMIES.isdisjoint(words)
+
+
+def _is_of_words(value: str, demand: Demand) -> bool:
+    if demand >= Demand.SECRET and is_mixed_words(value):
+        return True
+    return demand == Demand.PASSWORD and is_joined_words(value)
 
 
 def _is_cut(value: str, demand: Demand) -> bool:
@@ -257,7 +276,7 @@ def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTE
         and (placement is not Placement.BARE or not value.isalnum())
     ):
         return True
-    if demand == Demand.PASSWORD and placement is not Placement.BARE and is_joined_words(value):
+    if placement is not Placement.BARE and _is_of_words(value, demand):
         return True
     if " " in value:
         return demand >= Demand.SECRET and _is_phrase_secret(value)

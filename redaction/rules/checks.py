@@ -8,7 +8,7 @@ import binascii
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from redaction.heuristics.words import share_of_words
@@ -39,6 +39,16 @@ def base58_checked(body: bytes) -> bytes:
         number, digit = divmod(number, len(BASE58))
         digits.append(BASE58[digit])
     return bytes(reversed(digits))
+
+
+def has_phrase_checksum(numbers: Sequence[int]) -> bool:
+    """Whether words of BIP 39 with these numbers, 12 to 24 of them, end with their own checksum."""
+    bits = len(numbers) // 3
+    whole = 0
+    for number in numbers:
+        whole = whole << 11 | number
+    body = (whole >> bits).to_bytes(4 * bits, "big")
+    return hashlib.sha256(body).digest()[0] >> (8 - bits) == whole & ((1 << bits) - 1)
 
 
 def ends_with_crc32(token: bytes) -> bool:

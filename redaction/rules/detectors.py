@@ -41,6 +41,11 @@ _RANDOM_MIN: Final = 20
 _WORDS_SHARE_MAX: Final = 0.5
 # Their tokens have little form, so that names of classes match.
 _WORDLESS: Final = frozenset(("telegram_token", "artifactory"))
+# Theirs that are found in base64 by chance, if it is wrapped so that a line begins with their prefix.
+_IN_BASE64: Final = frozenset(("aws", "artifactory"))
+_BASE64_LINE: Final = re.compile(rb"[A-Za-z0-9+/]{44,}={0,2}(?=[\s\\\"']|\Z)")
+_BASE64_LINE_BEFORE: Final = re.compile(rb"[A-Za-z0-9+/]{44}(?:\n|\\{1,15}n)[ \t]{0,8}\Z")
+_BASE64_BEFORE: Final = 72
 # Three unbounded runs of spaces in a row take cubic time; the second form matches the same in linear time.
 _THEIR_SPACING: Final = r"(?: *)(?:=|:|:=|=>| +|::)(?: *)"
 _LINEAR: Final = r"(?:(?: *+)(?:=>|:=|::|=|:)(?: *+)| ++)"
@@ -180,6 +185,8 @@ def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
     detector = _DETECTORS[name]
     if detector.is_whole_word and not starts_word(line, start):
         return False
+    if name in _IN_BASE64 and _is_line_of_base64(line, start):
+        return False
     value = line[start:end]
     if detector.demand:
         return is_value(value, Demand[detector.demand.upper()])
@@ -190,6 +197,13 @@ def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
     if name in _WORDLESS and share_of_words(text) > _WORDS_SHARE_MAX:
         return False
     return not is_sequence_of_bases(text)
+
+
+def _is_line_of_base64(line: bytes, start: int) -> bool:
+    """Whether the text there is a line of base64 that was wrapped: it and the line before are long runs."""
+    run = _BASE64_LINE.match(line, start)
+    before = _BASE64_LINE_BEFORE.search(line, max(0, start - _BASE64_BEFORE), start)
+    return run is not None and before is not None
 
 
 def _extract_around(line: bytes, to: int, patterns: Iterable[re.Pattern[bytes]], *, in_group: bool) -> Extraction:

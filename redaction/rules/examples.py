@@ -9,6 +9,8 @@ import re
 from base64 import urlsafe_b64encode
 from typing import Final
 
+from mnemonic import Mnemonic
+
 from redaction.rules.checks import base58_checked, base62_crc32
 
 _DIGITS: Final = "0123456789"
@@ -79,6 +81,10 @@ def expanded(template: str, seed: str = "") -> str:
             text += _uuid(source)
         elif kind == "wif":
             text += base58_checked(bytes((128, *(source.below(256) for _ in range(32)), 1))).decode()
+        elif kind == "bip39":
+            text += Mnemonic("english").to_mnemonic(bytes(source.below(256) for _ in range(length * 4 // 3)))
+        elif kind == "bytes":
+            text += ",".join(str(source.below(256)) for _ in range(length))
         elif kind == "crc32":
             tail = _TOKEN_TAIL.search(text)
             text += base62_crc32((tail.group() if tail else "").encode()).decode()

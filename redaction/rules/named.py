@@ -62,17 +62,32 @@ _DIGIT: Final = re.compile(rb"[0-9]")
 # How many bytes after such a byte are part of an escape and not of the name.
 _ESCAPES: Final = {b"\\": 1, b"%": 2}
 
-_OPENING: Final = rb"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?[\"'`\\[(<]{0,17}+(?:(?i:bearer|token|basic) )?"
+_OPENING: Final = rb"(?:[A-Za-z_][\w.:!&]{0,30}\([ ]?)?[\"'`\\[(<]{0,17}+ ?(?:(?i:bearer|token|basic) )?"
 _CLOSING: Final = rb"[\"'`\\\])}*]{0,17}+"
 _LINES: Final = rb"(?:\s|\\{1,15}[nrt]){0,32}+"
 _OPERATOR: Final = rb"(?:=>|:{1,3}=|:-|[=!]==?|[?|+]?=|:|,|\|\|?|\?\?|->|<-|\(|\xe2\x94\x82)"
-_NOUNS: Final = (b"key", b"token", b"secret", b"password", b"passwd", b"pwd", b"auth", b"pat", b"id", b"com")
+_NOUNS: Final = (
+    b"key",
+    b"token",
+    b"secret",
+    b"password",
+    b"passwd",
+    b"pwd",
+    b"auth",
+    b"pat",
+    b"id",
+    b"com",
+    b"access",
+    b"private",
+)
 # How a value may follow its name.
 _JOINS: Final = (
     _CLOSING + rb"[ \t]{0,16}" + _OPERATOR + rb"(?:\*\*)?[ \t]{0,16}" + _OPENING,
     rb"(?:\[\d{0,4}\])?(?::? ?[\w<>\[\]&'|?*]{1,24}(?: \w{1,12})?) ?:?=[ \t]{0,8}" + _OPENING,
     rb": \(string\) (?:\(len=\d{1,5}\) )?\\{0,15}[\"']",
-    rb"(?:" + b"|".join(b"(?<=(?i:%b))" % noun for noun in _NOUNS) + rb")(?:[ \t]|\\{1,15}t){1,24}[\"'`\\]{0,17}",
+    rb"(?:"
+    + b"|".join(b"(?<=(?i:%b))" % noun for noun in _NOUNS)
+    + rb")(?:(?:[ \t]|\\{1,15}t){1,24}(?:- )?[\"'`\\]{0,17}|-)",
     rb"[\"'`\\]{0,17}[\s\"'`\\,;nrt}{-]{1,64}(?i:value|val|default|content|secretstring|string)[\"'`\\]{0,17}"
     rb"[ \t]{0,8}[:=][ \t]{0,8}[\"'`\\]{0,17}",
     rb"(?:[\"'\\]{1,17}[^<>\n]{0,60})?(?:</[\w:.-]{1,30})?>" + _LINES + rb"(?:<[\w:.-]{1,30}(?: [^<>\n]{0,40})?>)?",

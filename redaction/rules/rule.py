@@ -61,6 +61,8 @@ class Rule:
     when: tuple[str, ...] = ()
     reach: Reach = AROUND
     check: TokenCheck | None = None
+    is_numbers: bool = False
+    """Its secrets are numbers of a list, so their marker is put in quotes where the list is one of JSON."""
     is_from_detect_secrets: bool = field(init=False)
     """The rule is a detector of detect-secrets; the rules of ours are more precise."""
 

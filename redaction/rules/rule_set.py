@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -72,7 +72,7 @@ OPAQUE_RULE: Final = Rule(
 def rules_of_family(family: ModuleType) -> Iterator[Rule]:
     """The rules of the table beside this module."""
     for row in table_of(family.__file__ or "").rule:
-        rule = row.rule(row.gates, extractor(row, family), row.when or ())
+        rule = replace(row.rule(row.gates, extractor(row, family), row.when or ()), is_numbers=row.numbers)
         yield with_open_counts(rule) if row.open_counts else rule
 
 

@@ -13,6 +13,11 @@ _OPENING = re.compile(rb"(\\*)([\"'`])\Z")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 DEPTH_MAX = 4
+_BEFORE_LIST = re.compile(
+    rb'(?<!\\)(?P<slashes>\\{0,15})"(?P<colon>[ \t]{0,4}:)?(?:[ \t\r\n]|\\{1,15}[nrt]){0,12}\['
+    rb"(?:[ \t\r\n]|\\{1,15}[nrt]){0,12}\Z"
+)
+_BEFORE_LIST_LENGTH = 160
 _ESCAPE_LETTERS = re.compile(rb"[nrtbf]|u[0-9a-fA-F]{4}")
 
 
@@ -52,6 +57,18 @@ def closing_quote(line: bytes, start: int, quote: bytes, limit: int) -> int:
             return at
         at = line.find(quote, at + len(quote), limit)
     return at
+
+
+def quote_in_list(line: bytes, start: int) -> bytes:
+    """The quote of a string that may stand at `start`, the beginning of a list of JSON; empty in other texts.
+
+    A list follows the quote of the string that it is in, which has fewer backslashes, or a name with its own quotes.
+    """
+    found = _BEFORE_LIST.search(line, max(0, start - _BEFORE_LIST_LENGTH), start)
+    if found is None:
+        return b""
+    depth = len(found["slashes"])
+    return b"\\" * (depth if found["colon"] else 2 * depth + 1) + b'"'
 
 
 def unescaped(raw: bytes) -> str:

@@ -11,7 +11,11 @@ PLAIN_LENGTH_SHORT = 160
 AFTER_LENGTH_MAX = 64
 BACKSLASH = 0x5C
 # An escape ends a value without quotes. An escaped slash and a backslash before any other character are part of it.
-PLAIN = re.compile(rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{1,15}/|\\{2,15}(?![\\nrtbfu/\"'`\s]))++")
+# So is a letter beyond ASCII that is written as a number.
+PLAIN = re.compile(
+    rb"(?:[^\s\"'`\\<>\x00-\x1f]|\\{1,15}/|\\{2,15}(?![\\nrtbfu/\"'`\s])"
+    rb"|\\{1,15}u(?:00[c-fC-F]|0[1-9a-fA-F][0-9a-fA-F]|[13-9a-cA-C][0-9a-fA-F]{2}|[dD][0-7][0-9a-fA-F])[0-9a-fA-F])++"
+)
 # What ends a value without quotes in the middle of something longer.
 FOLLOWED = re.compile(
     rb"[,;&](?:[\w.$-]{1,40}[=:]|[ \t]|amp;|\Z)|,\[?\{?\Z|\}[,;)\]}]|\$\{|\)[;,.{)\]]|[|](?:\Z|[ \t|])|#\{|[;,]\Z"

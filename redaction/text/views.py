@@ -35,6 +35,9 @@ HIDDEN_GATES: Final = (
     r"\\(?:x1[bB]|033|e)\[",
     # Other letters count in those words and before a host.
     r":\\{0,8}/\\{0,8}/[\w.%$-]*:[^\s\"'`<>/@\\]*\\+u[0-9a-fA-F]{4}",
+    # In a password after a name, an option or a verb.
+    r"(?i:pass|pwd|secret)\w*[\"'`\\]*[ ]?(?:[:=> ]|is)*[\"'`\\]*[\w!#$%&*+,.-]*\\+u[0-9a-fA-F]{4}",
+    r" [/-](?:p|pw|a|u|P|w|U)[: ]?[\"'\\]*[\w.@-]*:?[\w!#$%&*+.-]*\\+u[0-9a-fA-F]{4}",
     *(
         "".join(letter if letter.isascii() else rf"\\+u{ord(letter):04x}" for letter in word).removeprefix(r"\\+")
         for word in _WORDS_ABROAD.split()

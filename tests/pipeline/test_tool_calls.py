@@ -35,6 +35,13 @@ def started(n: int, call: str, command: str, agent: str | None = None, **more: A
     return event(n, "tool.execution_start", data, agent, **more)
 
 
+def in_shell(n: int, call: str, shell: str, command: str | None, agent: str | None = None) -> bytes:
+    """A command in a shell with an id, or a call that reads what such a shell has printed."""
+    arguments = {"shellId": shell, "delay": 0} if command is None else {"command": command, "shellId": shell}
+    name = "read_bash" if command is None else "bash"
+    return event(n, "tool.execution_start", {"toolCallId": call, "toolName": name, "arguments": arguments}, agent)
+
+
 def answered(n: int, call: str, agent: str | None = None, size: int = 0) -> bytes:
     return event(n, "tool.execution_complete", {"toolCallId": call, "result": {"content": f"x{n}" + "y" * size}}, agent)
 
@@ -75,13 +82,24 @@ def read(file: SessionFile, position: Position = START, **options: Any) -> tuple
 def expected(lines: list[bytes]) -> list[bytes]:
     """What is to be read, told from the whole list."""
     latest: dict[tuple[str | None, str], str | None] = {}
+    shells: dict[tuple[str | None, str], str | None] = {}
+    reads: dict[tuple[str | None, str], str] = {}
     found = []
     for line in lines:
         made = json.loads(line)
-        key = made.get("agentId"), made["data"].get("toolCallId", "")
+        agent = made.get("agentId")
+        key = agent, made["data"].get("toolCallId", "")
         if made["type"] == "tool.execution_start":
+            reads.pop(key, None)
             latest[key] = Printing().rule_of(json.dumps(made["data"]).encode())
+            shell = made["data"]["arguments"].get("shellId")
+            if shell is not None and "command" in made["data"]["arguments"]:
+                shells[agent, shell] = latest[key]
+            elif shell is not None:
+                reads[key] = shell
         rule = latest.get(key) if made["type"] == "tool.execution_complete" else None
+        if made["type"] == "tool.execution_complete" and key in reads:
+            rule = shells.get((agent, reads[key]))
         found.append(line if rule is None else MASKED + rule.encode())
     return found
 
@@ -91,9 +109,12 @@ def chosen(seed: int) -> list[bytes]:
     dice, lines = Random(seed), list[bytes]()
     for n in range(120):
         call, agent = f"c{dice.randrange(6)}", dice.choice((None, None, "a"))
-        match dice.randrange(4):
+        match dice.randrange(5):
             case 0:
                 lines.append(started(n, call, dice.choice((f"print {n}", "list")), agent))
+            case 4:
+                command = dice.choice((f"print {n}", "list", None, None))
+                lines.append(in_shell(n, call, f"s{dice.randrange(2)}", command, agent))
             case 1 | 2:
                 lines.append(answered(n, call, agent, dice.choice((0, 50, 90_000))))
             case _:
@@ -207,3 +228,23 @@ def test_a_single_event_is_redacted_as_in_its_place(tmp_path: Path) -> None:
     assert without_file == lines[1]
     assert reader.calls_unknown == 1
     files.close_all()
+
+
+def test_what_a_later_call_reads_of_a_shell_is_masked_by_the_command_that_runs_there(tmp_path: Path) -> None:
+    lines = [
+        in_shell(0, "c1", "bg1", "print 7"),
+        in_shell(1, "c2", "bg2", "list"),
+        answered(2, "c1"),
+        answered(3, "c2"),
+        in_shell(4, "c3", "bg1", None),
+        in_shell(5, "c4", "bg2", None),
+        in_shell(6, "c5", "bg1", None, "another"),
+        answered(7, "c3"),
+        answered(8, "c4"),
+        answered(9, "c5", "another"),
+    ]
+
+    found, reader = read(file_of(tmp_path, *lines), calls_max=1)
+
+    assert [n for n, line in enumerate(found) if line.startswith(MASKED)] == [2, 7]
+    assert reader.calls_unknown == 1

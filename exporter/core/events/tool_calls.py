@@ -48,11 +48,18 @@ class Start(NamedTuple):
     envelope: Envelope
 
 
+class CallTold(NamedTuple):
+    """What a start tells of its answer: the rule of a command that prints a secret, or the shell that it reads."""
+
+    rule: str | None
+    shell: Key | None = None
+
+
 class _Known(NamedTuple):
-    """Where a call starts last, and its rule if its command prints a secret."""
+    """Where a call starts last, and what that tells."""
 
     offset: int
-    rule: str | None
+    told: CallTold
 
 
 class _Call(msgspec.Struct):
@@ -60,6 +67,9 @@ class _Call(msgspec.Struct):
 
 
 _read_call: Final = msgspec.json.Decoder(_Call).decode
+_SHELL: Final = b'"shellId"'
+# Before the id of a shell, which then is the id of no call.
+_SHELL_KEY: Final = "\0"
 
 
 def key_of(envelope: Envelope) -> Key:
@@ -69,6 +79,23 @@ def key_of(envelope: Envelope) -> Key:
     except REFUSALS:
         call = str(read_object(envelope.data).get("toolCallId") or "")
     return envelope.agentId, call
+
+
+def told_by(commands: Commands, envelope: Envelope) -> list[tuple[Key, CallTold]]:
+    """Return what the start of a call tells of its answers.
+
+    A command that runs in a shell with an id tells it of the answers of later calls as well, which read what that shell
+    has printed by then (`read_bash`) and hold no command.
+    """
+    key, data = key_of(envelope), bytes(envelope.data)
+    told = CallTold(commands.rule_of(data))
+    if _SHELL not in data:
+        return [(key, told)]
+    arguments = read_object(envelope.data).get("arguments")
+    if not isinstance(arguments, dict) or not isinstance(shell := arguments.get("shellId"), str):
+        return [(key, told)]
+    of_shell = envelope.agentId, _SHELL_KEY + shell
+    return [(key, told), (of_shell, told)] if "command" in arguments else [(key, CallTold(told.rule, of_shell))]
 
 
 def rule_of_hook(commands: Commands, envelope: Envelope) -> str | None:
@@ -130,14 +157,22 @@ class ToolCalls:
         """Note an event if it starts a call."""
         if envelope.type != CALL_STARTS or envelope.ephemeral:
             return
-        key = key_of(envelope)
-        self._known.pop(key, None)
-        self._known[key] = _Known(offset, self._commands.rule_of(bytes(envelope.data)))
-        while next(iter(self._known.values())).offset < offset - REACH_BYTES:
+        for key, told in told_by(self._commands, envelope):
+            self._known.pop(key, None)
+            self._known[key] = _Known(offset, told)
+        while self._oldest() < offset - REACH_BYTES:
             self._known.popitem(last=False)  # no answer from here on can be of that call
-        if len(self._known) > self._memory_max:
+        while len(self._known) > self._memory_max and self._oldest() != offset:
+            self._forget(self._oldest())
+
+    def _oldest(self) -> int:
+        return next(iter(self._known.values())).offset
+
+    def _forget(self, offset: int) -> None:
+        """Forget all that the oldest start tells, which is not the only one."""
+        while self._oldest() == offset:
             self._known.popitem(last=False)
-            self._begins = max(self._begins, next(iter(self._known.values())).offset)
+        self._begins = max(self._begins, self._oldest())
 
     def rule_at(self, envelope: Envelope, offset: int) -> str | None:
         """Return the rule of an answer's call; note an event that starts a call. Other events have no call."""
@@ -165,14 +200,20 @@ class ToolCalls:
         self._end = end
 
     def _rule_of(self, key: Key, offset: int) -> str | None:
+        told = self._told_of(key, offset)
+        if told is not None and told.rule is None and told.shell is not None:
+            told = self._told_of(told.shell, offset)
+        if told is None:
+            self.unknown += 1
+            return None
+        return told.rule
+
+    def _told_of(self, key: Key, offset: int) -> CallTold | None:
         lowest = max(0, offset - REACH_BYTES)
         known = self._known.get(key)
         if known is None and self._begins > lowest:
             known = self._looked_up(key, lowest)
-        if known is None or known.offset < lowest:
-            self.unknown += 1
-            return None
-        return known.rule
+        return None if known is None or known.offset < lowest else known.told
 
     def _looked_up(self, key: Key, lowest: int) -> _Known | None:
         may_keep = True
@@ -182,13 +223,13 @@ class ToolCalls:
             begins, starts = part
             found = None
             for offset, envelope in reversed(starts):
-                other = key_of(envelope)
                 may_keep = may_keep and len(self._known) < self._memory_max
-                if other == key and found is None:
-                    found = _Known(offset, self._commands.rule_of(bytes(envelope.data)))
-                if may_keep and other not in self._known:
-                    self._known[other] = _Known(offset, self._commands.rule_of(bytes(envelope.data)))
-                    self._known.move_to_end(other, last=False)
+                for other, told in told_by(self._commands, envelope):
+                    if other == key and found is None:
+                        found = _Known(offset, told)
+                    if may_keep and other not in self._known:
+                        self._known[other] = _Known(offset, told)
+                        self._known.move_to_end(other, last=False)
             if may_keep:
                 self._begins = begins
             if found is not None:

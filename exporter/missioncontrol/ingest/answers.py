@@ -10,7 +10,17 @@ import msgspec
 from exporter.core.events.digest import item
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.redaction import Masked, Refused
-from exporter.core.events.tool_calls import ANSWERS, CALL_STARTS, HOOK, Commands, Key, key_of, rule_of_hook
+from exporter.core.events.tool_calls import (
+    ANSWERS,
+    CALL_STARTS,
+    HOOK,
+    Commands,
+    Key,
+    CallTold,
+    key_of,
+    rule_of_hook,
+    told_by,
+)
 from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent
 from exporter.missioncontrol.store import payloads
 from exporter.missioncontrol.store.port import Database
@@ -19,8 +29,8 @@ _STARTS_MAX: Final = 4096
 """How many of the newest stored starts are looked at."""
 _LAST: Final = 1 << 62
 
-# Its place, and its rule if it prints a secret.
-_Start = tuple[int, str | None]
+# Its place, and what it tells of its answers.
+_Start = tuple[int, CallTold]
 
 
 def mask_answers(
@@ -56,7 +66,8 @@ class _Calls:
 
     def add(self, envelope: Envelope, place: int) -> None:
         """Note the start of a call."""
-        self._starts.setdefault(key_of(envelope), []).append((place, self._commands.rule_of(bytes(envelope.data))))
+        for key, told in told_by(self._commands, envelope):
+            self._starts.setdefault(key, []).append((place, told))
 
     def masked(self, event: UploadedEvent, place: int) -> UploadedEvent | None:
         """Return an event as it is stored at a place, None for one that must not be."""
@@ -87,9 +98,17 @@ class _Calls:
         return (masked.line, masked.rules) if isinstance(masked, Masked) else (masked, ())
 
     def _rule_of(self, key: Key, place: int) -> str | None:
+        told = self._told_of(key, place)
+        if told is not None and told.rule is None and told.shell is not None:
+            told = self._told_of(told.shell, place)
+        if told is None:
+            self.unknown += 1
+            return None
+        return told.rule
+
+    def _told_of(self, key: Key, place: int) -> CallTold | None:
         while not (before := [start for start in self._starts.get(key, ()) if start[0] < place]):
             if next(self._stored, None) is None:
-                self.unknown += 1
                 return None
         return max(before, key=itemgetter(0))[1]
 

@@ -87,6 +87,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE  # one of many parts, as in ARNs and in C++
     if operator == b":" and not found["open"] and line[start - 1 : start + 1] == b":-":
         return Demand.NONE  # the operator continues
+    if not found["open"] and line[start : start + 1] == b"}":
+        return Demand.NONE  # the end of a variable with an empty default
     if operator == b"|" and line[start - 1] != BLANK:
         return Demand.NONE  # alternatives of a pattern
     if operator == b"," and not _is_pair(line, name, found["close"][:1], before, start):

@@ -22,6 +22,7 @@ _SAMPLE = re.compile(rb"example(?:\\{1,15}&)?\.(?:org|com|net)")
 DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
+_PASSWORD_NAME = re.compile(rb"PASS(?:WORD|WD)\\{0,15}[\"'] {0,2},\s{0,12}\\{0,15}[\"']\Z")
 _DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
 _ENTRY, _HASH_START = table_of(__file__).patterns("entry", "hash_start")
 _DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
@@ -75,7 +76,13 @@ def extract_pgpass(line: bytes, _start: int, found: re.Match[bytes], to: int) ->
 def extract_definition(line: bytes, to: int) -> Extraction:
     """The value of a PHP constant, as in wp-config."""
     start, end = value_span(line, to - 4)
-    return (((start, end),) if _is_definition(line[start:end]) else ()), max(end, to)
+    is_password = _PASSWORD_NAME.search(line, max(0, start - 60), start) is not None
+    is_one = _is_definition(line[start:end]) or (is_password and _is_defined_password(line[start:end]))
+    return (((start, end),) if is_one else ()), max(end, to)
+
+
+def _is_defined_password(value: bytes) -> bool:
+    return not value.endswith(b"_here") and is_value(value, Demand.CERTAIN)
 
 
 def _is_definition(value: bytes) -> bool:

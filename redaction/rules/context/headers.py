@@ -38,7 +38,11 @@ def extract_bearer(line: bytes, to: int) -> Extraction:
 def _basic_password(encoded: bytes) -> str:
     """The password of a base64 `user:password`; empty if it is something else."""
     decoded = decoded_base64(_PADDING.split(encoded, 1)[0]) or b""
-    user, colon, password = decoded.decode("latin-1").partition(":")
+    try:
+        text = decoded.decode()
+    except UnicodeDecodeError:
+        text = decoded.decode("latin-1")
+    user, colon, password = text.partition(":")
     if not colon or user.startswith("{") or not (user.isascii() and user.isprintable()):
         return ""
     return password or user if password.isprintable() or len(user) >= 8 else ""

@@ -8,6 +8,7 @@ import re
 
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.secrecy import is_joined_words, is_words_and_number
+from redaction.heuristics.values import is_value, value_span
 from redaction.rules.context.assignments import ESCAPED, assigned_secret, name_before, told_secret
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
@@ -17,6 +18,14 @@ NAMED_TAG, VALUE_BEFORE, NAME_OPENED = table_of(__file__).patterns("named_tag", 
 STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter defvar const".split())
 
 
+BESIDE_USER_BYTES = 3
+LABEL = re.compile(rb"(?:[A-Z\xc3-\xef]|\\{1,15}u[0-9a-f]{4})(?:[^\s\d\\]| |\\{1,15}u[0-9a-f]{4})*")
+ROW_MEMBERS_MAX, ROW_MEMBER_LENGTH_MAX = 128, 1024
+# The rest of the mark, or a line with a name and a value.
+ROW_MEMBER = re.compile(
+    rb"[-+*]*+(?:(?:\\{1,15}r|\r)?(?:\n|\\{1,15}n)[ ]{0,40}+(?P<name>[A-Za-z_][\w.-]{0,60}+)[ ]{0,60}+(?:\||:)[ ]?"
+    rb"(?P<value>[^\n\r\\\"]{0,512}+)|(?<=[-+*])(?=[\n\r\\]))"
+)
 # A placeholder before a host.
 HOST_NEXT = re.compile(rb"@[\w\[][^\s<\"'\\]{2,80}(?!<)(?:[\s\"'\\]|\Z)")
 _HYPHENATED_WORDS = re.compile(rb"[A-Za-z]{3,12}(?:-[A-Za-z]{3,12}){2,7}(?:-?\d{1,6}[!?_]?)(?![\w/-])")
@@ -38,11 +47,12 @@ def extract_from_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -
     """`<password>value</password>` and `<entry key="password">value</entry>`."""
     if found["name"][::-1].lower() == b"clienttoken" or HOST_NEXT.match(line, start):
         return (), to
+    if line[start - found.end() - 1 : start - found.end()] == b"=" or line[start : start + 1] in (b";", b","):
+        return (), to  # a placeholder
     demand = demand_of(found["name"][::-1])
     if demand == Demand.NONE and found["attributes"]:
         named = NAMED_TAG.search(found["attributes"])
         demand = demand_of(named["name"][::-1]) if named is not None else demand
-        return assigned_secret(line, start, b"", demand, to)
     return told_secret(line, start, b"", demand, to)
 
 
@@ -109,6 +119,28 @@ def extract_said_passphrase(line: bytes, _start: int, begun: re.Match[bytes], to
         if found is not None and is_password(found.group().decode("ascii")):
             return (found.span(),), max(to, found.end())
     return (), to
+
+
+def extract_beside_user(line: bytes, to: int) -> Extraction:
+    """The password, unless it is a label of a form: words of which the first has a capital, as in translations."""
+    start, end = value_span(line, to - BESIDE_USER_BYTES)
+    is_label = LABEL.fullmatch(line, start, end) is not None
+    return (((start, end),) if not is_label and is_value(line[start:end], Demand.CERTAIN) else ()), max(to, end)
+
+
+def extract_row_members(line: bytes, to: int) -> Extraction:
+    """The values of the lines below the mark of a row, each with its name before it."""
+    spans: list[tuple[int, int]] = []
+    at = to
+    for _ in range(ROW_MEMBERS_MAX):
+        found = ROW_MEMBER.match(line, at, min(len(line), at + ROW_MEMBER_LENGTH_MAX))
+        if found is None:
+            break
+        if found["name"] is not None:
+            members, _ = told_secret(line, found.start("value"), b"", demand_of(found["name"]), at)
+            spans += [(start, min(end, found.end("value"))) for start, end in members]
+        at = found.end()
+    return spans, max(to, at)
 
 
 def extract_from_next_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:

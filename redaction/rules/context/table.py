@@ -43,6 +43,8 @@ class Row(RuleRow, frozen=True, kw_only=True):
     """Names that match do not count."""
     when: tuple[str, ...] | None = None
     """The triggers, if not those of the table; none if the gates are cheap enough for the first reading."""
+    numbers: bool = False
+    """`Rule.is_numbers`."""
     open_counts: bool = False
     """The gates are searched with open counts first."""
 

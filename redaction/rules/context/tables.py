@@ -26,7 +26,7 @@ _MARK_TEXTS: Final = ((b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91"), (b"|"
 _OPENED: Final = re.compile(rb"[:\[{] ?\\{0,15}\"")
 _ROW_END: Final = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
 _RULER: Final = re.compile(rb"(?:[\s|+=:_-]|\xe2[\x94-\x96][\x80-\xbf])+")
-_EDGE: Final = re.compile(rb"(?:[ \t\"'`*]|\\(?![ntr]))*")
+_EDGE: Final = re.compile(rb"(?:[ \t\"'`*]|\\{1,15}(?=[\"'`*|]))*")
 _EDGES: Final = b" \t\"'`*\\"
 _QUOTE: Final = re.compile(rb"\\{0,15}[\"'`]\Z")
 _HEAD: Final = re.compile(rb"[\w .\-/+:#]{0,60}")
@@ -40,6 +40,15 @@ _FIRST_HEAD: Final = re.compile(rb"[\w .\-/+:#]{1,60}[\"'`\\ ]{0,17}\Z")
 _CODE_CELL: Final = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
 _SOURCE_FILE: Final = re.compile(rb"[\w.-]+(?:/[\w.-]+)+\.[a-z]{1,4}")
 _BLANKS: Final = rb"(?:\s|\\{1,15}[nrt])*+"
+ALIGNED_BREAK_MAX: Final = 16
+HTML_ROW_MAX: Final = 1024
+BLANK: Final = 0x20
+_ALIGNED_END: Final = re.compile(rb"(?:\r?\n|(?:\\{1,15}r)?\\{1,15}n)\Z")
+_ALIGNED_HEAD: Final = re.compile(rb"[A-Z][A-Z0-9_-]*+(?: [A-Z][A-Z0-9_-]*+)*+")
+_ALIGNED_CELL: Final = re.compile(rb"[^\s\\]{4,200}+(?=[\s\\]|\Z)")
+_HTML_ROW_END: Final = re.compile(rb"(?i)<\\{0,15}/tr>")
+_HTML_HEAD: Final = re.compile(rb"(?i)<th[^<>]{0,80}>([^<>]{0,100})<")
+_HTML_CELL: Final = re.compile(rb"(?i)<td[^<>]{0,80}>(?:<(?:code|b|strong|span)[^<>]{0,40}>)?([^<>]{0,200})<")
 _SQL_VALUE: Final = re.compile(
     _BLANKS + rb"(?:[NEBnb]?'(?P<text>(?:[^'\\]|''|\\{1,15}[^'\\]|\\{1,15}')*+)'|[^,()']{1,200}(?:\([^()]{0,200}\))?)"
     rb"(?:::\w{1,40})?" + _BLANKS + rb"(?P<end>[,)])"
@@ -95,7 +104,7 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     if line.find(b'"', start, here) >= 0:
         start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
     header = line[start : min(ends)]
-    if b"(" in header or b"=" in header or (mark := _mark_of(header)) is None:
+    if b"(" in header or b"=" in header or header.startswith(b"#define") or (mark := _mark_of(header)) is None:
         return (), to
     is_listed = mark in _LISTED
     if is_listed and header.rstrip(_EDGES + b"r").endswith((b",", b";")):
@@ -130,6 +139,51 @@ def extract_copied(line: bytes, _start: int, found: re.Match[bytes], to: int) ->
         return (), to
     spans, at = _rows(line, end.end(), _TAB, demands, is_told=True)
     return spans, max(to, at - 1)
+
+
+def extract_aligned(line: bytes, to: int) -> Extraction:
+    """The cells that begin below the heads of columns without marks."""
+    end = _ALIGNED_END.search(line, max(0, to - ALIGNED_BREAK_MAX), to)
+    stop = end.start() if end is not None else to
+    lowest = max(0, stop - HEAD_LENGTH_MAX)
+    start = max(lowest, *(line.rfind(mark, lowest, stop) + len(mark) for mark in (b"\n", b"\\n", b'"')))
+    heads = [(one.start(), demand_of(one.group())) for one in _ALIGNED_HEAD.finditer(line[start:stop])]
+    if len(heads) < 2 or not any(demand for _, demand in heads):
+        return (), to
+    spans: list[tuple[int, int]] = []
+    at = to
+    for _ in range(ROWS_MAX):
+        below = _row_end(line, at)
+        if below is None or below.start() == at:
+            break
+        for place, demand in heads:
+            cell = _ALIGNED_CELL.match(line, at + place, below.start()) if demand else None
+            if cell is not None and (place == 0 or line[at + place - 1] == BLANK):
+                spans += _cell(line, cell.start(), cell.end(), demand, is_told=True)
+        at = below.end()
+        if below.group() in (b'"', b""):
+            break
+    return spans, max(to, at - 1)
+
+
+def extract_html_column(line: bytes, to: int) -> Extraction:
+    """The cells of the rows below the row of this head."""
+    begin = max(line.rfind(b"<tr", max(0, to - HTML_ROW_MAX), to), to - HTML_ROW_MAX, 0)
+    end = _HTML_ROW_END.search(line, to, min(len(line), to + HTML_ROW_MAX))
+    if end is None:
+        return (), to
+    demands = [demand_of(head[1].strip()) for head in _HTML_HEAD.finditer(line, begin, end.start())]
+    spans: list[tuple[int, int]] = []
+    at = end.end()
+    for _ in range(ROWS_MAX if any(demands) else 0):
+        row = _HTML_ROW_END.search(line, at, min(len(line), at + HTML_ROW_MAX))
+        if row is None:
+            break
+        for cell, demand in zip(_HTML_CELL.finditer(line, at, row.start()), demands, strict=False):
+            if demand != Demand.NONE:
+                spans += _cell(line, cell.start(1), cell.end(1), demand, is_told=True)
+        at = row.end()
+    return spans, max(to, end.end())
 
 
 def _rows(

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mnemonic import Mnemonic
+
 from tests.redaction.heldout.dice import Dice
 from tests.redaction.heldout.slots import SLOTS, Session, completed, completed_blocks, encode, failed
 
-HALVES: Final = ("tuned", "held")
+HALVES: Final = ("tuned", "held", "tuned-2", "held-2")
 _WORDS: Final[dict[str, str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 WORDS: Final = _WORDS["words"].split()
 FOREIGN: Final = _WORDS["foreign"].split()
@@ -85,8 +87,10 @@ def _made(dice: Dice, kind: str, size: int, shape: str) -> str:
             return base64.b64encode(json.dumps({"auths": {"quay.example.net": {"auth": auth}}}).encode()).decode()
         case "phrase":
             return " ".join(dice.choice(WORDS) for _ in range(size))
+        case "bip39":
+            return Mnemonic("english").to_mnemonic(dice.randbytes(size * 4 // 3))
         case "keyarray":
-            return ",".join(str(byte) for byte in dice.randbytes(64))
+            return dice.choice((",", ", ")).join(str(byte) for byte in dice.randbytes(64))
         case "hexlines":
             return ":\n    ".join(":".join(dice.of("x", 2) for _ in range(15)) for _ in range(8))
         case "wif":

@@ -1,6 +1,6 @@
 """Recall by class and by shape of people's passwords, and what is masked of what is no secret.
 
-`python -m tests.redaction.corpus.report --seed N --half held` prints both; misses are shown of the tuned half only.
+`python -m tests.redaction.corpus.report --seed N --half held` prints both; misses are shown of the tuned halves only.
 """
 
 import argparse
@@ -75,13 +75,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--half", choices=HALVES, default="held")
-    parser.add_argument("--misses", default="", help="show the misses of this class, of the tuned half")
+    parser.add_argument("--misses", default="", help="show the misses of this class, of the tuned halves")
     options = parser.parse_args()
     figures = measured(Engine(key=KEY, cache_dir=CACHE), options.seed, options.half)
     for name, share in figures.shares().items():
         print(f"{name:26} {share:6.3f} of {figures.total[name]}")
     print("partial leaks", len(figures.partial), "broken promises", dict(figures.wrongs))
-    if options.half == "tuned" and options.misses:
+    if options.half.startswith("tuned") and options.misses:
         for group, texts in figures.wrong_templates.items():
             if group.startswith(options.misses):
                 print(f"## {group}", *sorted(set(texts)), sep="\n  ")

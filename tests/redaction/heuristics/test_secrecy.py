@@ -17,7 +17,7 @@ DEMANDS = (
     ("SMTP_PASS", Demand.SECRET),
     ("client_secret", Demand.SECRET),
     ("clientSecret", Demand.SECRET),
-    ("SECRET_KEY_BASE", Demand.KEY),
+    ("SECRET_KEY_BASE", Demand.SECRET),
     ("aws_secret_access_key", Demand.KEY),
     ("apiKey", Demand.KEY),
     ("x-api-key", Demand.KEY),
