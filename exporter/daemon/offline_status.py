@@ -60,8 +60,7 @@ def status_asleep(
         sources += [SourceStatus("journals", len(journals), 0.0, [], bytes=used)] if journals else []
         files |= journals
     if not marks.exists() or not quarantine.exists():
-        now = time.time()
-        owed = {name: _owed(files, {}, now - history[name] if name in history else 0.0) for name in sinks}
+        owed = {name: _owed(files, {}, time.time() - history[name] if name in history else 0.0) for name in sinks}
         never = [SinkStatus(name, "never used", *owed[name][:2], is_estimate=owed[name][2]) for name in sinks]
         return StatusReport(DaemonStatus(False), sources, never)
     store, kept = MarkStore(marks), Quarantine(quarantine, bytes_max=1, days_max=36_500)

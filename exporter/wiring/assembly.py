@@ -57,8 +57,7 @@ def join(
     side = _side_telemetry(settings, store, redaction, notice)
     take, tell = (side.take, side.tell) if side is not None else (None, None)
     tally, installation = side.tally if side is not None else None, installation_of(Path(settings.state_dir))
-    endings = Endings(_holders(store), limits.abandoned_after_hours * 3600)
-    host = settings.host_name or socket.gethostname()
+    endings, host = _endings(store, limits), settings.host_name or socket.gethostname()
     parts = SinkParts(reader, partial(exporter_id, store), notice, tally, receiver, installation, endings, host)
     daemon = Daemon(
         make_source=lambda daemon: follow(daemon.on_change, daemon.on_workspace),
@@ -100,6 +99,10 @@ def _side_telemetry(
     from exporter.wiring.telemetry import SideTelemetry
 
     return SideTelemetry(settings, store, redaction.event, notice)
+
+
+def _endings(store: MarkStore, limits: "Limits") -> Endings:
+    return Endings(_holders(store), limits.abandoned_after_hours * 3600)
 
 
 def _holders(store: MarkStore) -> Holders:
