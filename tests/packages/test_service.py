@@ -10,7 +10,7 @@ from tests.packages.building import build, install_with_locked
 from tests.program.driver import Machine, new_machine
 from tests.program.restarts import command_of, killed_and_started_again, notify_socket
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

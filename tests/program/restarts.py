@@ -15,7 +15,7 @@ from tests.program.driver import Machine, Running
 from tests.program.session_files import SessionFile
 
 TIMES: Final = 10
-_READY_SECONDS: Final = 60
+_READY_SECONDS: Final = 90
 _PAUSE_SECONDS: Final = 0.02
 _BUSY: Final = 2
 _SESSIONS: Final = 3
