@@ -58,6 +58,14 @@ def build(
     return join(settings, say, redaction or make_redaction(settings, say=say), local=local, session_ids=session_ids)
 
 
+def _helped(settings: "Settings", say: Say) -> "Redactors":
+    """Return the redactor with its helper. Call it before the lock is taken: what is forked here must not hold it."""
+    from exporter.state.lock import prepare_state_dir
+
+    prepare_state_dir(Path(settings.state_dir))
+    return make_redaction(settings, say=say).helped()
+
+
 @asynccontextmanager
 async def _following(
     settings: "Settings",
@@ -71,7 +79,7 @@ async def _following(
     """Follow and deliver, with the state lock; yield what runs, and what a signal sets. `first` is said first."""
     from exporter.daemon.service_manager import ServiceManager
     from exporter.daemon.serving import leave_no_core, stop_on_signals
-    from exporter.state.lock import owned, prepare_state_dir
+    from exporter.state.lock import owned
     from exporter.wiring.sources import homes_in
 
     async def open_chosen(receiver: Any) -> Any:
@@ -82,10 +90,7 @@ async def _following(
 
     leave_no_core()
     manager = ServiceManager.of(os.environ)
-    prepare_state_dir(Path(settings.state_dir))
-    # Before the lock: a process that is forked here must not hold it when this one is killed.
-    redaction = make_redaction(settings, say=say).helped()
-    with closing(redaction), owned(Path(settings.state_dir)):
+    with closing(_helped(settings, say)) as redaction, owned(Path(settings.state_dir)):
         stop = stop_on_signals()
         if first is not None:
             say(first)

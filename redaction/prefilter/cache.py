@@ -6,6 +6,7 @@ A compiled database is trusted like code: it is loaded only from a file and a di
 import contextlib
 import hashlib
 import os
+import signal
 import stat
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any, Final
 
 _OTHERS: Final = 0o077
 _FILES_MAX: Final = 8
+_END_WITH_STARTER: Final = 1  # PR_SET_PDEATHSIG
 
 
 def fill_apart(directory: Path, make: Callable[[], object]) -> None:
@@ -32,10 +34,14 @@ def fill_apart(directory: Path, make: Callable[[], object]) -> None:
             return
     except OSError:
         return
-    process = os.fork()
+    starter, process = os.getpid(), os.fork()
     if process == 0:
         try:
-            make()
+            import ctypes
+
+            ctypes.CDLL(None).prctl(_END_WITH_STARTER, signal.SIGKILL)
+            if os.getppid() == starter:
+                make()
         finally:
             os._exit(0)
     os.waitpid(process, 0)
