@@ -63,7 +63,8 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program tests/packages tests/backends) $(ARGS)
+	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program tests/packages) $(ARGS)
+	@$(BIN)/python -m pytest -m real tests/backends -k before_and_after $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
