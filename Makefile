@@ -24,7 +24,7 @@ PYTEST  = $(BIN)/python -m pytest -n 3 --dist worksteal
 UNITS  := config core otel redaction state missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check backends real fleet bench soak faults mutate sbom lock clean
+.PHONY: help up test quick check backends real fleet packages bench soak faults mutate sbom lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,8 +63,12 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@command -v npm >/dev/null || { \
 	  echo "make real: the Copilot CLI comes from npm, and npm is not here. Install Node.js with npm, then try again." >&2; exit 1; }
 	@$(BIN)/python -m tests.real.install --old
-	@$(BIN)/python -m pytest -m "real or fleet" $(wildcard tests/missioncontrol tests/real tests/browser tests/program tests/packages tests/backends) $(ARGS)
+	@$(BIN)/python -m pytest -m real $(wildcard tests/real tests/browser tests/program) $(ARGS)
+	@$(BIN)/python -m pytest -m real tests/backends -k before_and_after $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
+
+packages: $(TOOLS) ## install, start and kill what people install: wheel, Debian package, single file; and the tests on the newest Python
+	@$(BIN)/python -m pytest -m real tests/packages $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)

@@ -22,6 +22,12 @@ class Part:
 
 PARTS: Final = (
     Part(
+        "backends",
+        "sessions of a month, restarts, outages and quiet in the real backends that are there",
+        20,
+        ("-m", "pytest", "-q", "-m", "real", "tests/backends"),
+    ),
+    Part(
         "schedules",
         "a million simulated schedules of delivery",
         30,
