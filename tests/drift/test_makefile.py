@@ -49,7 +49,14 @@ def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_ci_runs_everything_but_what_is_long() -> None:
-    assert re.findall(r"(?m)^run \d+ (\w+)$", text(".ci/run")) == ["check", "test", "backends", "real", "fleet", "packages"]
+    assert re.findall(r"(?m)^run \d+ (\w+)$", text(".ci/run")) == [
+        "check",
+        "test",
+        "backends",
+        "real",
+        "fleet",
+        "packages",
+    ]
 
 
 def test_ci_ends_within_an_hour() -> None:
