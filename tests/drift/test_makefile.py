@@ -59,7 +59,7 @@ def test_ci_runs_everything_but_what_is_long() -> None:
     ]
 
 
-def test_ci_ends_within_an_hour() -> None:
+def test_ci_ends_within_seventy_minutes() -> None:
     minutes = [int(found) for found in re.findall(r"(?m)^run (\d+) \w+$", text(".ci/run"))]
 
-    assert 0 < sum(minutes) <= 60
+    assert 0 < sum(minutes) <= 70

@@ -81,13 +81,12 @@ COLUMN: Final = Trial(
         (
             "exporter/missioncontrol/pages/templates/sessions.html",
             '"Upload lag", "Host")',
-            '"Upload lag", "Host", "Trial")',
+            '"Upload lag", "Trial", "Host")',
         ),
         (
             "exporter/missioncontrol/pages/templates/sessions.html",
-            '<td data-name="Host">{{ session.host or "" }}</td>',
-            '<td data-name="Host">{{ session.host or "" }}</td>\n'
-            '          <td data-name="Trial">{{ session.branch or "" }}</td>',
+            '<td data-name="Host">',
+            '<td data-name="Trial">{{ session.branch or "" }}</td>\n          <td data-name="Host">',
         ),
     ),
     ("tests/missioncontrol/pages/test_pages.py",),
@@ -222,7 +221,7 @@ def test_a_half_done_change_fails(copy: Path, trial: Trial, without: str, comman
             'counter = ""',
             "counter",
         ),
-        (COLUMN, "exporter/missioncontrol/pages/templates/sessions.html", ', "Trial")', ")", "heading_and_a_cell"),
+        (COLUMN, "exporter/missioncontrol/pages/templates/sessions.html", '"Trial", ', "", "heading_and_a_cell"),
         (SINK, "exporter/wiring/sinks/copies.py", "    probe=_probe,\n", "", "the_doctor_looks_at_it"),
     ],
     ids=["a rule without a counter example", "a column without a heading", "a sink without a check of doctor"],
