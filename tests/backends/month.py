@@ -74,7 +74,9 @@ class Host:
     def running(self, endpoint: str, **more: str) -> Iterator[None]:
         """The exporter as a daemon."""
         self._sessions.mkdir(parents=True, exist_ok=True)
-        with (self.directory / "said").open("ab") as said:
+        log = self.directory / "said"
+        with log.open("ab") as said:
+            before = said.tell()
             process = subprocess.Popen(
                 [sys.executable, "-m", "exporter", "run"],
                 cwd=REPOSITORY,
@@ -83,9 +85,9 @@ class Host:
                 stderr=said,
             )
         try:
-            wait_until(lambda: self._run("status", endpoint=endpoint, **more).returncode == 0, "it runs", 60)
+            wait_until(lambda: b" ready\n" in log.read_bytes()[before:], "it follows", 60)  # earlier events are history
             yield
-            assert process.poll() is None, (self.directory / "said").read_text()[-2000:]
+            assert process.poll() is None, log.read_text()[-2000:]
         finally:
             process.terminate()
             process.wait(60)

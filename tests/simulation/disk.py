@@ -40,6 +40,7 @@ class _Facts:
     st_mtime: float
     st_dev: int = _DEVICE
     st_mode: int = stat.S_IFREG
+    st_uid: int = 0
 
 
 class Disk:
