@@ -184,7 +184,9 @@ class SinkState:
     def _turn_off(self, refused: Unsupported) -> None:
         """Send nothing until the next start, but for one attempt each day; say so once."""
         if self.off is None:
-            self.say(NoticeName.SIGNAL_OFF, Level.WARNING, self.off_text, status=refused.status)
+            told = {"status": refused.status}
+            at = shown_url(refused.url)  # that of the signal, not of the sink
+            self.notice(Notice(NoticeName.SIGNAL_OFF, Level.WARNING, self.off_text, None, self.sink.name, at, told))
         self.off = refused
         self.last_error = None
         self._remember(off_name(self.sink_id), str(refused.status))

@@ -48,7 +48,8 @@ def up(
     )
     try:
         assert program.stdout is not None
-        yield program, json.loads(program.stdout.readline())["ready"]
+        said = (json.loads(line) for line in program.stdout)  # such as that there is no directory of the CLI yet
+        yield program, next(one["ready"] for one in said if "ready" in one)
     finally:
         program.send_signal(stop_with)
         program.communicate(timeout=TIMEOUT_SECONDS)

@@ -35,7 +35,7 @@ def _only_traces(receiver: Receiver, status: int = 404) -> None:
 def _off(exporter: Exporter) -> list[dict[str, Any]]:
     """Return what was told of signals that are off."""
     told = [notice for notice in exporter.notices if "which are off" in notice.message]
-    return [{"sink": one.sink, "level": one.level, **one.fields} for one in told]
+    return [{"sink": one.sink, "level": one.level, "url": one.url, **one.fields} for one in told]
 
 
 @pytest.mark.parametrize(

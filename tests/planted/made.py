@@ -115,7 +115,7 @@ def _drawn(kind: Kind, seed: str) -> tuple[str, list[tuple[int, str]]]:
 @cache
 def _shape(template: str) -> re.Pattern[str]:
     """Return an expression with a group for each random part."""
-    lengths = {"jwt": r"([\w.-]+)", "uuid": "(.{36})", "wif": "(.{52})", "crc32": "(.{6})"}
+    lengths = {"jwt": r"([\w.-]+)", "uuid": "(.{36})", "wif": "(.{52})", "bip39": "([a-z ]+)", "crc32": "(.{6})"}
     fixed = [re.escape(text) for text in _PART.sub("\0", template).split("\0")]
     parts = [lengths.get(part[1], f"(.{{{part[2] or 1}}})") for part in _PART.finditer(template)]
     return re.compile("".join(one for pair in zip(fixed, [*parts, ""], strict=True) for one in pair), re.DOTALL)

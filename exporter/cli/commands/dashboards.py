@@ -51,8 +51,8 @@ def up(context: CommandContext, target: str | None, force: bool, address: str | 
     --force.
 
     Examples:
-    exporter dashboards up  # write ./session-exporter-dashboards
-    exporter dashboards up --mission-control https://mc.example.com/mc ./backends  # links to your Mission Control
+    exporter dashboards up  # write the files
+    exporter dashboards up --mission-control https://mc.example.com  # link to sessions there
     """
     directory = Path(target or _STACK_DIRECTORY)
     grafana = _shipped(_GRAFANA)

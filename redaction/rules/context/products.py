@@ -103,7 +103,8 @@ def extract_phrase(line: bytes, to: int) -> Extraction:
     for first in (begin + more for begin in begins for more in range(_WORDS_BEFORE_MAX + 1)):
         for count in _PHRASE_LENGTHS:
             chosen = numbers[first : first + count]
-            if len(chosen) == count and min(chosen) >= 0 and has_phrase_checksum(chosen):
+            is_drawn = len(set(chosen)) > count // 2  # a word that is said again and again is no phrase
+            if len(chosen) == count and min(chosen) >= 0 and is_drawn and has_phrase_checksum(chosen):
                 return ((run[first].start(), run[first + count - 1].end()),), max(to, run[first + count - 1].end())
     return (), max(to, run[-1].end() if run else to)
 
