@@ -55,7 +55,6 @@ def test_ci_runs_everything_but_what_is_long() -> None:
         "backends",
         "real",
         "fleet",
-        "packages",
     ]
 
 
