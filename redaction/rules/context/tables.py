@@ -45,6 +45,7 @@ HTML_ROW_MAX: Final = 1024
 BLANK: Final = 0x20
 _ALIGNED_END: Final = re.compile(rb"(?:\r?\n|(?:\\{1,15}r)?\\{1,15}n)\Z")
 _ALIGNED_HEAD: Final = re.compile(rb"[A-Z][A-Z0-9_-]*+(?: [A-Z][A-Z0-9_-]*+)*+")
+_PATH_BEGINS: Final = b"./~-"
 _ALIGNED_CELL: Final = re.compile(rb"[^\s\\]{4,200}+(?=[\s\\]|\Z)")
 _HTML_ROW_END: Final = re.compile(rb"(?i)<\\{0,15}/tr>")
 _HTML_HEAD: Final = re.compile(rb"(?i)<th[^<>]{0,80}>([^<>]{0,100})<")
@@ -158,7 +159,8 @@ def extract_aligned(line: bytes, to: int) -> Extraction:
             break
         for place, demand in heads:
             cell = _ALIGNED_CELL.match(line, at + place, below.start()) if demand else None
-            if cell is not None and (place == 0 or line[at + place - 1] == BLANK):
+            is_name = cell is not None and line[cell.start()] in _PATH_BEGINS  # of a file, or of an option
+            if cell is not None and not is_name and (place == 0 or line[at + place - 1] == BLANK):
                 spans += _cell(line, cell.start(), cell.end(), demand, is_told=True)
         at = below.end()
         if below.group() in (b'"', b""):
