@@ -18,6 +18,20 @@ from redaction.heuristics.values import (
 )
 from redaction.known import from_environ, is_worth_masking
 
+_LEFT_OUT = (
+    *(
+        f" {mark}{word}"
+        for mark in ("[", "((", "<<<", "{", "***", "#", "=", "---")
+        for word in ("cut", " 7 lines omitted")
+    ),
+    *(
+        f" [{word}]"
+        for word in ("trunc", "omit", "more", "snip", "elided", "clipped", "exceeds", "too l", "limit", "7 chars")
+    ),
+    *(f" some {word}" for word in ("truncated", "omitted", "too long", "exceeded")),
+    *(f"{gap}.." for gap in (" ", "\n", "\\n", "\\\\r", "\t \n ")),
+    *(" (...)", "[ …", "<<<...", "\\\\u2026"),
+)
 RANDOM = "q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py"
 
 
@@ -75,6 +89,8 @@ def test_a_name_is_read_from_its_end(name: str, demand: Demand) -> None:
         ("abcdef OUTPUT TRUNCATED", 6), ('{"a":"abcdef"}', 12),
         ('a="abcdef"', -1),
         ('["abcdef"]', 8),
+        *((f"abcdef{text}", 6) for text in _LEFT_OUT),
+        *((f"abcdef{text}", -1) for text in (" {1}", "    \t..", " [x] cut", " it goes on", "\\u2027")),
     ],
 )  # fmt: skip
 def test_a_token_was_cut_off_where_the_text_ends_or_says_so(line: str, end: int) -> None:
