@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from otel import instruments as metric
 from otel.event import read
+from otel.machines.metrics import machine
 from otel.machines.metrics.machine import Metering, SpanMetrics
 from otel.machines.metrics.measurements import Meter, pack, unpack
 from otel.machines.metrics.usage import Calls
@@ -486,3 +487,7 @@ def test_what_an_earlier_version_packed_without_a_label_is_counted() -> None:
     [found] = unpack(pack([from_before]))
 
     assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION, None))
+
+
+def test_every_type_that_is_handled_is_one_that_the_cli_writes() -> None:
+    assert sorted((machine._HANDLERS.keys() | machine._LOCATED) - TABLE.keys()) == []
