@@ -11,17 +11,17 @@ SESSION: Final = "$session"
 
 def span(attribute: Attribute) -> str:
     """An attribute of a span, in TraceQL."""
-    return f"span.{attribute.latest}"
+    return f"span.{attribute.name}"
 
 
 def event(attribute: Attribute) -> str:
     """An attribute of a span event, in TraceQL."""
-    return f"event.{attribute.latest}"
+    return f"event.{attribute.name}"
 
 
 def spans(*conditions: str) -> str:
     """The spans of the chosen service that satisfy every condition, in TraceQL."""
-    return "{ " + " && ".join([f'resource.{SERVICE_NAME.latest} =~ "{SERVICE}"', *conditions]) + " }"
+    return "{ " + " && ".join([f'resource.{SERVICE_NAME.name} =~ "{SERVICE}"', *conditions]) + " }"
 
 
 def session_spans(*conditions: str) -> str:
@@ -46,7 +46,7 @@ def selected(*attributes: Attribute) -> str:
 
 def field(attribute: Attribute) -> str:
     """An attribute of a log record, as Loki keeps it."""
-    return re.sub(r"\W", "_", attribute.latest)
+    return re.sub(r"\W", "_", attribute.name)
 
 
 def records(*conditions: str) -> str:

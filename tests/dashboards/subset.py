@@ -63,7 +63,7 @@ def _facts(span: Span) -> Iterator[_Facts]:
         "duration": (span.end_ns - span.start_ns) / 1e9,
         "status": "error" if span.status is Status.ERROR else "unset",
         "nestedSetParent": -1 if span.parent_id is None else 1,
-        f"resource.{SERVICE_NAME.latest}": _SERVICE,
+        f"resource.{SERVICE_NAME.name}": _SERVICE,
         **_sent("span.", span.attributes),
     }
     yield facts
@@ -72,7 +72,7 @@ def _facts(span: Span) -> Iterator[_Facts]:
 
 
 def _sent(prefix: str, attributes: Mapping[Attribute, object]) -> _Facts:
-    return {prefix + name.latest: value for name, value in attributes.items() if name.content <= _LEVEL}
+    return {prefix + name.name: value for name, value in attributes.items() if name.content <= _LEVEL}
 
 
 def records_found(query: str, records: list[LogRecord]) -> list[LogRecord]:

@@ -24,7 +24,7 @@ PROMQL: Final = {
     "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "last_over_time", "le",
     "max", "offset", "or", "sum", "topk", "unless", "vector",
 }  # fmt: skip
-SPAN_ATTRIBUTES: Final = {attribute.latest for attribute in names.attributes()}
+SPAN_ATTRIBUTES: Final = {attribute.name for attribute in names.attributes()}
 OPERATIONS: Final = {
     names.INVOKE_AGENT, names.CHAT, names.EXECUTE_TOOL, names.PERMISSION, names.EXECUTE_HOOK, names.EXTERNAL_TOOL,
 }  # fmt: skip
