@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, SUMMARY, Attribute
+from otel.names import AGENT_INSTANCE_ID, CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, SUMMARY, TURN_COUNT, Attribute
 
 SERVICE: Final = "$service"
 SESSION: Final = "$session"
@@ -37,6 +37,12 @@ def named(operation: str) -> str:
 def not_named(operation: str) -> str:
     """A condition: the span is of another operation."""
     return f'name !~ "{operation}.*"'
+
+
+IS_MAIN_AGENT: Final = f"{span(TURN_COUNT)} >= 0"
+"""A condition on spans of agents; with the GenAI conventions a main agent may be below the span of a workflow."""
+
+IS_SUBAGENT: Final = f'{span(AGENT_INSTANCE_ID)} != ""'
 
 
 def selected(*attributes: Attribute) -> str:

@@ -29,7 +29,7 @@ OPERATIONS: Final = {
     names.INVOKE_AGENT, names.CHAT, names.EXECUTE_TOOL, names.PERMISSION, names.EXECUTE_HOOK, names.EXTERNAL_TOOL,
 }  # fmt: skip
 TRACEQL: Final = {
-    "by", "duration", "error", "event:name", "max_over_time", "name", "nestedSetParent", "select", "status",
+    "by", "duration", "error", "event:name", "max_over_time", "name", "select", "status",
     "sum_over_time",
 }  # fmt: skip
 FIELDS: Final = {re.sub(r"\W", "_", name) for name in SPAN_ATTRIBUTES}
