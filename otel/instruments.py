@@ -80,6 +80,13 @@ _DECISION = (names.PERMISSION_KIND, names.PERMISSION_RESULT)
 _NOTIFICATION = (names.NOTIFICATION_TYPE, names.NOTIFICATION_STATUS)
 _CUSTOM = (names.CUSTOM_SOURCE, names.CUSTOM_NAME)
 _ERROR = (names.ERROR_TYPE, names.ERROR_STATUS_CODE)
+_SANDBOX = (
+    names.SANDBOX_DECISION,
+    names.SANDBOX_CONTROL,
+    names.SANDBOX_OUTCOME,
+    names.SANDBOX_POINT,
+    names.SANDBOX_PLATFORM,
+)
 
 # Calls of a model.
 INPUT_TOKENS: Final = _tokens("gen_ai.client.inference.usage.input_tokens", "tokens read, those from a cache included")
@@ -263,6 +270,18 @@ LIVE_CONTEXT: Final = _histogram(
 )
 LIVE_MODEL_CALLS: Final = _counter(
     "github.copilot.live.model_call.count", "{call}", (names.LIVE_RESULT,), "calls of a model, failed ones included"
+)
+
+MCP_CONNECTIONS: Final = _counter(
+    "github.copilot.mcp.server.connection.count", "{attempt}", (names.OUTCOME,), "attempts to connect to an MCP server",
+    *_SINCE_NEW,
+)  # fmt: skip
+SANDBOX_OPERATIONS: Final = _counter(
+    "github.copilot.sandbox.operation.count",
+    "{decision}",
+    _SANDBOX,
+    "decisions about the sandbox of a command",
+    *_SINCE_NEW,
 )
 
 
