@@ -170,7 +170,7 @@ class Bridge:
             except Exception:
                 self._tally.defect()
             else:
-                records.append((number, f"{event.id}/{place}", of_version(written, result.version)))
+                records.append((number, f"{event.id}/{place}", of_origin(written, result.version, self._user)))
         return records
 
     def _is_logged_already(self, event: Event, result: TraceResult) -> bool:
