@@ -214,7 +214,7 @@ async def serve(
     token_file: str | None,
     certificate: "Certificate | None",
     public_url: str | None,
-    on_notice: Callable[[str], None],
+    on_notice: Say,
 ) -> int:
     """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
