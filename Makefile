@@ -22,8 +22,9 @@ install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-
 	  /^FAILED/ { failed = 1 } END { exit failed }'
 WORKERS := -n 3 --dist worksteal
 PYTEST  = $(BIN)/python -m pytest $(WORKERS)
-QUICK   = -m "not real and not bench and not faults and not fleet and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
-UNITS  := config core otel redaction state missioncontrol cli sinks
+QUICK   = $(WORKERS) -m "not real and not bench and not faults and not fleet and not slow and not alone"
+PURE   := config core otel redaction state
+UNITS  := $(PURE) missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
 .PHONY: help up test quick newest check backends real fleet packages bench soak faults mutate sbom lock clean
@@ -38,11 +39,11 @@ test: $(TOOLS) ## run every test that needs no other program
 	@$(PYTEST) -m "not real and not bench and not faults and not fleet" $(ARGS)
 
 quick: $(TOOLS) ## run the tests of units, in about a minute
-	@$(PYTEST) $(QUICK)
+	@$(BIN)/python -m pytest $(QUICK) $(UNITS:%=tests/%) $(ARGS)
 
-newest: $(TOOLS) ## run the same on the newest Python, of Debian's development suite in the user's cache
+newest: $(TOOLS) ## run the tests of units without servers on the newest Python, of Debian's development suite
 	@python=$$($(BIN)/python -m tests.packages.newest_python) && if [ -n "$$python" ]; then \
-	  PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 $$python -m pytest $(WORKERS) -p no:cacheprovider $(QUICK); fi
+	  PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
@@ -80,7 +81,7 @@ packages: $(TOOLS) ## install, start and kill what people install: wheel, Debian
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-fleet: $(TOOLS) ## run receivers on a PostgreSQL that is killed and restarted
+fleet: $(TOOLS) ## run the tests of a Mission Control on PostgreSQL, which some of them kill and restart
 	@$(PYTEST) -m fleet tests/missioncontrol $(ARGS)
 
 soak: $(TOOLS) ## run the long parts, each half an hour at most; PART=soak runs one, ARGS=--list lists them

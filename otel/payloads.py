@@ -27,6 +27,9 @@ class NotificationKind(Struct, gc=False, rename="camel"):
     status: str | None = None
     shell_id: str | None = None
     exit_code: Number | None = None
+    run_id: str | None = None
+    workflow_name: str | None = None
+    elapsed_ms: Number | None = None
 
 
 class Notification(Struct, gc=False):
@@ -138,6 +141,7 @@ class Subagent(Struct, gc=False, rename="camel"):
     agent_description: str | None = None
     model: str | None = None
     execution_mode: str | None = None
+    workflow_run_id: str | None = None
     total_tool_calls: Number | None = None
     total_tokens: Number | None = None
     duration_ms: Number | None = None

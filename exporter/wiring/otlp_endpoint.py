@@ -99,7 +99,7 @@ class OtlpEndpoint:
         self._host = host if one.host_name else ""
         self.settings = one
         content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
-        self.options = SignalOptions(tuple(one.signals), content, one.semconv, traceparent)
+        self.options = SignalOptions(tuple(one.signals), content, one.semconv, traceparent, one.inference_details)
         self._scope = scope_bytes(VERSION)
         self._endpoint = endpoint_of(one)
         try:

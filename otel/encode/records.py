@@ -33,6 +33,7 @@ _Key = TypeVar("_Key")
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 SCOPE_NAME: Final = "session-exporter"
 
+_OWN_NAMES: Final = frozenset(one.name for one in (names.EXCEPTION, names.TOOL_EXCEPTION, names.INFERENCE_DETAILS))
 _KEPT_ENTRIES_MAX: Final = 1024
 _KEPT_BYTES_MAX: Final = 1024
 _SEVERITIES: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
@@ -175,7 +176,9 @@ class Writer:
 
     def _log_head(self, head: tuple[int, str]) -> bytes:
         """Return what a severity and a type of event are in a log record."""
-        severity, name = min(max(head[0], 0), 24), names.LOG_NAME_PREFIX + head[1]
+        severity, name = min(max(head[0], 0), 24), head[1]
+        if name not in _OWN_NAMES:
+            name = names.LOG_NAME_PREFIX + name
         field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
         return field + self._log_attributes.written([(names.EVENT_TYPE, head[1])])
 

@@ -33,7 +33,7 @@ def _table(rows: Iterable[Instrument]) -> list[str]:
     for row in rows:
         shown = [label for label in row.labels if label not in OF_RESOURCE]
         labels = ", ".join(
-            f"`{label.latest}`" if label.content is Content.NONE else f"*`{label.latest}`*" for label in shown
+            f"`{label.name}`" if label.content is Content.NONE else f"*`{label.name}`*" for label in shown
         )
         lines.append(f"| `{row.name}` | {row.kind} | {row.unit} | {labels} | {row.meaning} |")
     return lines

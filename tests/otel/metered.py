@@ -42,7 +42,7 @@ def lines(*events: tuple[str, float, dict[str, Any]], agent: str | None = None) 
     ]
 
 
-def measure(session_lines: Iterable[bytes], semconv: Semconv = "latest", ended: bool = True) -> Iterator[Measurement]:
+def measure(session_lines: Iterable[bytes], semconv: Semconv = "cli", ended: bool = True) -> Iterator[Measurement]:
     """What a session adds, as the bridge measures it; `ended` says that its process is gone."""
     traces, metering = Traces(SESSION, semconv=semconv), Metering(SESSION, semconv)
     for line in session_lines:
@@ -57,14 +57,14 @@ def labels(measurement: Measurement, leave_out: tuple[Attribute, ...] = ()) -> f
     """The labels that a measurement is sent with, by name."""
     leave_out = (*leave_out, *OF_RESOURCE)
     pairs = zip(measurement.instrument.labels, measurement.labels, strict=True)
-    return frozenset((label.latest, value) for label, value in pairs if value is not None and label not in leave_out)
+    return frozenset((label.name, value) for label, value in pairs if value is not None and label not in leave_out)
 
 
-def totals(measurements: Iterable[Measurement], semconv: Semconv = "latest") -> Totals:
+def totals(measurements: Iterable[Measurement], semconv: Semconv = "cli") -> Totals:
     """What measurements come to, session and repository apart, for the instruments of a convention."""
     found: Totals = {}
     for measurement in measurements:
-        if measurement.instrument.semconv not in ("both", semconv):
+        if semconv not in measurement.instrument.semconvs:
             continue
         key = measurement.instrument.name, labels(measurement, (CONVERSATION_ID, GIT_REPOSITORY))
         before = found.get(key, Total(0, 0))

@@ -12,12 +12,14 @@ from otel.names import Instrument
 OTEL = Path(names.__file__).parent
 TABLES = {"names.py", "instruments.py"}
 UNITS = {"s", "1"}
-VERSIONS = {"1.0.48", "1.0.102", "exporter"}
+VERSIONS = {"1.0.48", "1.0.102", "exporter", "GenAI"}
 
 
 def test_every_spelling_belongs_to_one_row() -> None:
     spellings = Counter(
-        spelling for attribute in names.attributes() for spelling in {attribute.latest, *attribute.spellings("both")}
+        spelling
+        for attribute in names.attributes()
+        for spelling in {attribute.name, *attribute.spellings("both"), *attribute.spellings("latest")}
     )
     events = Counter(event.name for event in names.event_names())
     metrics = Counter(instrument.name for instrument in instruments.instruments())

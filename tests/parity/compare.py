@@ -14,7 +14,7 @@ from tests.parity.oracle import CliSpan, Session
 
 TOKENS = (names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHE_READ_TOKENS, names.CACHE_WRITE_TOKENS,
           names.REASONING_TOKENS)  # fmt: skip
-_AGENT, _TURN, _INTERACTION = names.AGENT_NAME.latest, names.TURN_ID.latest, names.INTERACTION_ID.latest
+_AGENT, _TURN, _INTERACTION = names.AGENT_NAME.name, names.TURN_ID.name, names.INTERACTION_ID.name
 NOTIFICATION = names.SYSTEM_NOTIFICATION.name
 CUT_OFF = "query"
 """The CLI's error type of what it ended because a sub-agent failed."""
@@ -43,7 +43,7 @@ class Comparison:
         pairs = [
             (cli, ours)
             for cli, ours in self.matched
-            if cli.operation == operation and not (cut and cli.attributes.get(names.ERROR_TYPE.latest) == CUT_OFF)
+            if cli.operation == operation and not (cut and cli.attributes.get(names.ERROR_TYPE.name) == CUT_OFF)
         ]
         return [abs(getattr(cli, edge) - getattr(ours, edge)) / 1e6 for cli, ours in pairs]
 
@@ -75,7 +75,7 @@ def _explain_cut(result: Comparison) -> None:
     named = {f"{result.session.name}: {cli.name}" for cli, _ in result.matched if cli.parent in second}
     result.explained_parents += [where for where in result.other_parents if where in named]
     result.other_parents = [where for where in result.other_parents if where not in named]
-    if any(cli.attributes.get(names.ERROR_TYPE.latest) == CUT_OFF for cli, _ in result.matched):
+    if any(cli.attributes.get(names.ERROR_TYPE.name) == CUT_OFF for cli, _ in result.matched):
         result.other_names = []  # a tool that was ended before it was known what it runs
     root = f"{result.session.name}: invoke_agent: "
     result.other_tokens = [where for where in result.other_tokens if not where.startswith(root)]
@@ -124,7 +124,7 @@ def _own_key(span: Span, semconv: Semconv) -> Hashable:
 
 def _said(events: list[tuple[str, dict[str, Any]]]) -> str | None:
     """Return which message began an interaction; one that a notification began has none."""
-    key = names.USER_MESSAGE_INTERACTION.latest
+    key = names.USER_MESSAGE_INTERACTION.name
     return next((attributes[key] for _, attributes in events if key in attributes), None)
 
 
@@ -165,7 +165,7 @@ def _compare_notifications(result: Comparison, cli: CliSpan, span: Span) -> None
 
 
 def _spelled(attributes: Attributes) -> dict[str, Any]:
-    return {attribute.latest: value for attribute, value in attributes.items()}
+    return {attribute.name: value for attribute, value in attributes.items()}
 
 
 def _typed(attributes: dict[str, Any]) -> dict[str, tuple[str, Any]]:

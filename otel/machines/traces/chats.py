@@ -72,7 +72,8 @@ class Invocation:
     `has_answered` says whether the model answered in this turn, `requested_tools` whether its last answer requests
     tools. `awaiting` is the event and time since which an answer is pending. `chat` is an open span of a turn (only in
     the legacy shape); `held` is a finished one that waits for the text of its answer. `first_tool` is the number of
-    tool calls that the session had when the agent began.
+    tool calls that the session had when the agent began. `workflow` is what a person asked for that is more than one
+    agent's work.
     """
 
     span: Span
@@ -100,6 +101,7 @@ class Invocation:
     error: str | None = None
     aborted: str | None = None
     skill: str | None = None
+    workflow: str | None = None
 
     def end(self, time_ns: int, *, caches: bool) -> Span:
         """Finish the span with the sums of the calls. The caller first ends what is open below it."""
@@ -125,6 +127,11 @@ class Chats:
 
     spans: Spans
     provider: str | None = None  # who answered last, as far as a record says
+
+    @property
+    def provider_of_agent(self) -> str | None:
+        """The provider as far as spans of agents tell it: with the GenAI conventions only model calls have one."""
+        return None if self.spans.genai else self.provider
 
     def turn_started(self, agent: Invocation, event: Event, turn: Turn, now: int) -> None:
         """A turn begins: an answer is pending."""

@@ -119,7 +119,7 @@ def test_a_number_beyond_64_bits_becomes_the_nearest_that_is_not(value: int, mom
     instrument = Instrument("name", "counter", "1", "1")
 
     metric = read_metric(
-        metric_bytes(instrument, [Point((), moment, moment, value, exemplar)], "delta", Content.NONE, "latest")
+        metric_bytes(instrument, [Point((), moment, moment, value, exemplar)], "delta", Content.NONE, "cli")
     )
 
     (point,) = metric.sum.data_points
@@ -142,10 +142,10 @@ def test_nothing_of_a_higher_content_level_is_in_the_bytes(content: Content) -> 
 
 def test_metrics_make_a_request() -> None:
     instrument = Instrument("name", "counter", "1", "1")
-    fields = [metric_bytes(instrument, [Point((), 1, 2, 3)], "delta", Content.NONE, "latest")] * 2
+    fields = [metric_bytes(instrument, [Point((), 1, 2, 3)], "delta", Content.NONE, "cli")] * 2
 
     request = ExportMetricsServiceRequest.FromString(
-        request_bytes(resource_bytes({}, Content.NONE, "latest"), scope_bytes("1.2"), fields)
+        request_bytes(resource_bytes({}, Content.NONE, "cli"), scope_bytes("1.2"), fields)
     )
 
     (scope,) = request.resource_metrics[0].scope_metrics

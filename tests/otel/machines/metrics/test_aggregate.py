@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel.instruments import CALL_DURATION, COST, NOTIFICATIONS, TOKEN_USAGE, TOOL_CALLS, TOOL_DURATION
+from otel.instruments import (
+    CALL_DURATION,
+    COST,
+    NOTIFICATIONS,
+    OPERATION_DURATION,
+    TOKEN_USAGE,
+    TOOL_CALLS,
+    TOOL_DURATION,
+    WORKFLOW_DURATION,
+)
 from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
 from otel.names import Content, Instrument, Value
@@ -206,13 +215,14 @@ def test_sessions_share_a_series_when_nobody_asks_for_them() -> None:
 def test_an_instrument_of_another_convention_is_not_sent() -> None:
     def instruments_of(semconv: str) -> set[Instrument]:
         aggregate = Aggregate(MetricStream(semconv=semconv))  # type: ignore[arg-type]  # a parameter of the test
-        for instrument in (TOKEN_USAGE, CALL_DURATION, TOOL_CALLS):
+        for instrument in (TOKEN_USAGE, CALL_DURATION, TOOL_CALLS, OPERATION_DURATION, WORKFLOW_DURATION):
             aggregate.add([Measurement(instrument, T0, 1, ("x",) * len(instrument.labels), None)])
         return {instrument for instrument, _ in sent(aggregate)}
 
-    assert instruments_of("latest") == {CALL_DURATION, TOOL_CALLS}
-    assert instruments_of("legacy") == {TOKEN_USAGE, TOOL_CALLS}
-    assert instruments_of("both") == {TOKEN_USAGE, CALL_DURATION, TOOL_CALLS}
+    assert instruments_of("cli") == {CALL_DURATION, TOOL_CALLS, OPERATION_DURATION}
+    assert instruments_of("latest") == {CALL_DURATION, TOOL_CALLS, WORKFLOW_DURATION}
+    assert instruments_of("legacy") == {TOKEN_USAGE, TOOL_CALLS, OPERATION_DURATION}
+    assert instruments_of("both") == {TOKEN_USAGE, CALL_DURATION, TOOL_CALLS, OPERATION_DURATION}
 
 
 @pytest.mark.parametrize("value", [-1, nan, inf, 1e300])

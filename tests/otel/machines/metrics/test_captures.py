@@ -66,7 +66,7 @@ def counted_by_the_cli(capture: Path, old: bool) -> Totals:
 
 
 def counted_by_us(capture: Path, old: bool) -> Totals:
-    semconv: Semconv = "legacy" if old else "latest"
+    semconv: Semconv = "legacy" if old else "cli"
     lines = (capture / "events.jsonl").read_bytes().split(b"\n")
     found = totals(measure(lines, semconv), semconv)
     return {(name, without_servers(dict(labels), old)): total for (name, labels), total in found.items()}

@@ -77,3 +77,19 @@ def test_memory_is_bounded() -> None:
 
     assert len(metering._pending) <= 1024
     assert measured(metering, "user_input.completed", LATER, requestId="4999")["wait.duration"][0] == 2.5
+
+
+def test_sandboxes_and_servers_are_counted_as_the_cli_counts_them() -> None:
+    metering = LiveMetering()
+    decided = {"kind": "enforcement_state", "control": "process", "outcome": "inactive", "platform": "linux"}
+
+    sandbox = measured(metering, "sandbox.decision", enforcementPoint="shell", command="rm secret", **decided)
+    server = measured(metering, "session.mcp_server_status_changed", serverName="a-secret", status="failed")
+    pending = measured(metering, "session.mcp_server_status_changed", serverName="a-secret", status="pending")
+    odd = measured(metering, "sandbox.decision", **{**decided, "outcome": "a-secret"})
+
+    name = "github.copilot.sandbox.operation.count"
+    assert sandbox[name] == (1, ("enforcement_state", "process", "inactive", "shell", "linux"))
+    assert server["github.copilot.mcp.server.connection.count"] == (1, ("failure",))
+    assert set(pending) == {"event.count"}
+    assert odd[name] == (1, ("enforcement_state", "process", OTHER, OTHER, "linux"))
