@@ -129,9 +129,7 @@ class Prefilter:
         gates = [gate.encode() for gate in numbers]
         with ThreadPoolExecutor(1) as beside:  # Hyperscan compiles without the interpreter's lock: half as long
             largest = beside.submit(make_gate, gates, cache_dir=cache_dir, engine=engine)
-            self._second_readings = tuple(
-                self._again(reach, again, numbers, cache_dir, engine) for reach, again in second.items()
-            )
+            self._second_readings = tuple(self._again(*one, numbers, cache_dir, engine) for one in second.items())
             self._first = largest.result()
 
     def _again(
