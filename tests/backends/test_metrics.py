@@ -113,7 +113,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Host:
 def store(request: pytest.FixtureRequest, told: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A store that the month was delivered to."""
     with MAKERS[request.param](tmp_path_factory.mktemp(request.param) / "store") as server:
-        told.backfill(server.endpoint, **_METRICS)
+        assert "keeps metrics of the last 400 days" in told.backfill(server.endpoint, **_METRICS)
         told.forget()
         yield server
 

@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from tests.parity.everything import Difference
 from tests.parity.oracle import Session
 
@@ -38,10 +40,7 @@ class Row:
 def rows() -> tuple[Row, ...]:
     """Every row, in the order of the table."""
     tables = tomllib.loads(Path(__file__).with_name("differences.toml").read_text("utf-8"))["row"]
-    return tuple(
-        Row(**{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
-        for table in tables
-    )
+    return tuple(msgspec.convert(tables, list[Row]))
 
 
 def unexplained(found: Iterable[Difference], session: Session) -> list[Difference]:
