@@ -74,7 +74,7 @@ packages: $(TOOLS) ## install, start and kill what people install: wheel, Debian
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-fleet: $(TOOLS) ## run receivers on a PostgreSQL that is killed and restarted
+fleet: $(TOOLS) ## run the tests of a Mission Control on PostgreSQL, which some of them kill and restart
 	@$(PYTEST) -m fleet tests/missioncontrol $(ARGS)
 
 soak: $(TOOLS) ## run the long parts, each half an hour at most; PART=soak runs one, ARGS=--list lists them

@@ -82,6 +82,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
     host_name: Send the name of this machine, as host.name, unless content is none.
+    user_name: Send the login name of who owns the file of a session, as user.name, unless content is none.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
     history_days: Days before its first run from which an endpoint is sent what sessions hold; 0: what begins from then
         on. exporter backfill --sink otel sends the rest.
@@ -113,6 +114,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     service_name: Annotated[str, setting(min_length=1, max_length=255)] = "github-copilot"
     health: bool = False
     host_name: bool = True
+    user_name: bool = True
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
         default_factory=dict
     )

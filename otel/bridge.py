@@ -8,7 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from otel.encode.records import of_version, writer
+from otel.encode.records import of_origin, writer
 from otel.event import Event, read
 from otel.machines.logs import details, record, told
 from otel.machines.metrics.machine import Metering
@@ -85,10 +85,12 @@ class Bridge:
     A duplicate event, by id, gives no records; only the latest thousands of ids are remembered.
 
     A record is the number of the event, the record's id in its session, and its bytes. Records of `metrics` have
-    measurements instead of bytes; `otel.machines.metrics` packs and aggregates them.
+    measurements instead of bytes; `otel.machines.metrics` packs and aggregates them. `user` is whose session it is.
     """
 
-    def __init__(self, session: str, options: SignalOptions, tally: Tally | None = None) -> None:
+    def __init__(
+        self, session: str, options: SignalOptions, tally: Tally | None = None, user: str | None = None
+    ) -> None:
         self._options = options
         self._tally = tally or Tally()
         self._traces = Traces(
@@ -97,9 +99,10 @@ class Bridge:
             content=options.content is Content.REDACTED,
             traceparent=options.traceparent,
         )
-        self._metering = Metering(session, options.semconv)
+        self._metering = Metering(session, options.semconv, user)
         self._writer = writer(options.content, options.semconv)
         self._session = session
+        self._user = user
         self._beside: dict[str, None] = {}
 
     @property
@@ -167,7 +170,7 @@ class Bridge:
             except Exception:
                 self._tally.defect()
             else:
-                records.append((number, f"{event.id}/{place}", of_version(written, result.version)))
+                records.append((number, f"{event.id}/{place}", of_origin(written, result.version, self._user)))
         return records
 
     def _is_logged_already(self, event: Event, result: TraceResult) -> bool:
@@ -219,7 +222,8 @@ class Bridge:
         records = []
         for span in spans:
             try:
-                records.append((number, span.context.span_id.hex(), of_version(self._writer.span(span), version)))
+                written = of_origin(self._writer.span(span), version, self._user)
+                records.append((number, span.context.span_id.hex(), written))
             except Exception:
                 self._tally.defect()
         return records
@@ -231,7 +235,7 @@ class Bridge:
             self._tally.defect()
             minimal = record(event, result, line, self._session, minimal=True)
             written = self._writer.log(minimal, observed_ns)
-        return of_version(written, result.version)
+        return of_origin(written, result.version, self._user)
 
     def process_died(self, observed_ns: int, error: str = PROCESS_CRASH) -> Records:
         """Return the records of the spans that are open and that nothing else will end, with this error type."""

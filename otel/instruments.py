@@ -25,8 +25,9 @@ _WAIT: Final = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3
 _SHARE: Final = tuple(tenth / 10 for tenth in range(1, 11))
 _SESSION: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 28_800.0, 86_400.0, 604_800.0)
 
-SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION)
-"""The last of them, the version of the CLI, is sent as the resource of a point and not as a label."""
+SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION, names.USER_NAME)
+OF_RESOURCE: Final = SHARED[2:]
+"""Those of them that are sent as the resource of a point and not as labels."""
 
 
 _Labels: TypeAlias = "tuple[Attribute, ...]"

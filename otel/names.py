@@ -110,6 +110,7 @@ SERVICE_NAME: Final = Attribute("service.name", str, _NONE, _OLD)
 SERVICE_VERSION: Final = Attribute("service.version", str, _NONE, _OLD)  # of the CLI; ours is the scope's
 SERVICE_INSTANCE_ID: Final = Attribute("service.instance.id", str, _NONE, _NEW)
 HOST_NAME: Final = Attribute("host.name", str, _METADATA, _OURS)
+USER_NAME: Final = Attribute("user.name", str, _METADATA, _OURS)  # who owns the file of the session
 CWD: Final = Attribute("github.copilot.cwd", str, _REDACTED, _OLD)
 GIT_ROOT: Final = Attribute("github.copilot.git_root", str, _REDACTED, _OLD)
 REPOSITORY: Final = Attribute("github.copilot.repository", str, _METADATA, _OLD)

@@ -49,13 +49,21 @@ class CommandContext:
         `sessions` the directory of the CLI must be there if it was named: for commands that read sessions. With `logs`
         what goes to stderr has the form that the settings ask for: for commands that run for long.
         """
-        from config.load import load
+        from config.errors import ConfigError
+        from config.load import load, wants_json_log
 
         flags: dict[str, object] = dict(self.options)
         given = flags.pop("config", None)
         chosen = file or given
         path = Path(str(chosen)) if chosen else None
-        loaded = load(file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions)
+        try:
+            loaded = load(
+                file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions
+            )
+        except ConfigError:
+            if logs and wants_json_log(path, environ):
+                self.out.log_as_json()
+            raise
         if logs and loaded.settings.log_format == "json":
             self.out.log_as_json()
         return loaded

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from otel.event import read
+from otel.instruments import OF_RESOURCE
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import Traces
 from otel.model import Measurement
-from otel.names import CONVERSATION_ID, GIT_REPOSITORY, SERVICE_VERSION, Attribute, Instrument, Semconv, Value
+from otel.names import CONVERSATION_ID, GIT_REPOSITORY, Attribute, Instrument, Semconv, Value
 
 SESSION = "0b9f2a31-0000-4000-8000-000000000001"
 
@@ -54,7 +55,7 @@ def measure(session_lines: Iterable[bytes], semconv: Semconv = "cli", ended: boo
 
 def labels(measurement: Measurement, leave_out: tuple[Attribute, ...] = ()) -> frozenset[tuple[str, Value]]:
     """The labels that a measurement is sent with, by name."""
-    leave_out = (*leave_out, SERVICE_VERSION)
+    leave_out = (*leave_out, *OF_RESOURCE)
     pairs = zip(measurement.instrument.labels, measurement.labels, strict=True)
     return frozenset((label.name, value) for label, value in pairs if value is not None and label not in leave_out)
 

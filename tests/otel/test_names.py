@@ -49,9 +49,8 @@ def test_a_histogram_has_rising_bounds_and_a_counter_has_none() -> None:
 
 def test_every_metric_can_be_told_apart_by_repository_and_session_and_names_no_label_twice() -> None:
     for instrument in instruments.instruments():
-        assert instrument.labels[-3:] == (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION), (
-            instrument
-        )
+        assert instrument.labels[-4:-2] == (names.GIT_REPOSITORY, names.CONVERSATION_ID), instrument
+        assert instrument.labels[-2:] == instruments.OF_RESOURCE == (names.SERVICE_VERSION, names.USER_NAME), instrument
         assert len(set(instrument.labels)) == len(instrument.labels), instrument
 
 

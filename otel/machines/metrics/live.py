@@ -76,7 +76,7 @@ class LiveMetering:
         """Return the measurements of an event; `now_ns` replaces an unreadable timestamp. Never raises."""
         time_ns = nanoseconds(timestamp) or now_ns
         shown_type = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
-        meter = Meter((None, session, None), time_ns)
+        meter = Meter((None, session, None, None), time_ns)
         meter.note(instruments.LIVE_EVENTS, 1, shown_type)
         if type in (_MCP, _SANDBOX):
             _measure_change(type, data, meter)

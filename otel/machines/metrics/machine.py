@@ -136,11 +136,11 @@ _LOCATED: Final = frozenset(("session.start", "session.resume", "session.context
 class Metering:
     """Measures the events of one session in file order. The same events always give the same measurements."""
 
-    def __init__(self, session: str, semconv: Semconv = "cli") -> None:
+    def __init__(self, session: str, semconv: Semconv = "cli", user: str | None = None) -> None:
         self.calls = Calls(semconv)
         self.began_ns = 0
         self._session = session
-        self._shared: tuple[Value | None, ...] = (None, session, None)
+        self._shared: tuple[Value | None, ...] = (None, session, None, user)
         self._spans = SpanMetrics(semconv, self.calls)
         self._now_ns = 0
         self._start_ns = 0
@@ -181,12 +181,13 @@ class Metering:
             return
         if event.type != "session.context_changed":
             began = payload(event, payloads.Began)
-            version = label(began.copilot_version) or self._shared[2]
-            self._shared = (label(began.context.repository) or self._shared[0], self._session, version)
+            repository, session, version, user = self._shared
+            repository, version = label(began.context.repository) or repository, label(began.copilot_version) or version
+            self._shared = (repository, session, version, user)
             self.began_ns = self._now_ns
             self._start_ns = self._now_ns if event.type == "session.start" else 0
         else:
-            self._shared = (label(payload(event, payloads.Where).repository), self._session, self._shared[2])
+            self._shared = (label(payload(event, payloads.Where).repository), *self._shared[1:])
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
         for span in spans:

@@ -9,8 +9,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ScopeMetrics
 
 from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
+from otel.instruments import OF_RESOURCE
 from otel.model import Context, Exemplar, HistogramPoint, Point, Temporality
-from otel.names import SERVICE_VERSION, Attribute, Content, Instrument, Semconv
+from otel.names import Attribute, Content, Instrument, Semconv
 from tests.otel.written import CONTENTS, CONTEXTS, NAMES, SEMCONVS, TIMES, VALUES, expected, read
 
 BOUNDS = (0.5, 1.0, 60.0)
@@ -60,7 +61,7 @@ def labels_of(point: Point | HistogramPoint, content: Content, semconv: Semconv)
     if point.overflow:
         return [("otel.metric.overflow", ("bool_value", True))]
     pairs = zip(NAMES, point.labels, strict=True)
-    shown = {name: value for name, value in pairs if value is not None and name is not SERVICE_VERSION}
+    shown = {name: value for name, value in pairs if value is not None and name not in OF_RESOURCE}
     return expected(shown, content, semconv)
 
 

@@ -12,6 +12,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from otel import names
 from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.event import read
+from otel.machines import logs
 from otel.machines.logs import BODY_BYTES_MAX, record
 from otel.machines.traces.machine import Traces
 from otel.model import LogRecord
@@ -187,3 +188,7 @@ def test_no_prompt_or_path_of_a_real_session_is_told_at_level_metadata(capture: 
         told = str(sent(found, Content.METADATA))
         assert "/home/dev" not in told
         assert "@@script" not in told
+
+
+def test_every_type_with_attributes_is_one_that_the_cli_writes() -> None:
+    assert sorted(logs._ATTRIBUTES.keys() - TABLE.keys()) == []

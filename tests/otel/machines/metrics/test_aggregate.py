@@ -31,11 +31,13 @@ SPAN = Context(b"t" * 16, b"s" * 8)
 def tool_call(
     at: float, value: float = 1, tool: str = "bash", session: str = "s1", context: Context | None = None
 ) -> Measurement:
-    return Measurement(TOOL_CALLS, T0 + int(at * SECOND), value, (tool, True, "owner/repo", session, None), context)
+    return Measurement(
+        TOOL_CALLS, T0 + int(at * SECOND), value, (tool, True, "owner/repo", session, None, None), context
+    )
 
 
 def took(at: float, seconds: float, tool: str = "bash") -> Measurement:
-    return Measurement(TOOL_DURATION, T0 + int(at * SECOND), seconds, (tool, "owner/repo", "s1", None), None)
+    return Measurement(TOOL_DURATION, T0 + int(at * SECOND), seconds, (tool, "owner/repo", "s1", None, None), None)
 
 
 def sent(aggregate: Aggregate, until: float | None = None) -> Metrics:
@@ -187,9 +189,9 @@ def test_no_more_than_so_many_sets_of_labels_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("stream", "labels"),
     [
-        (MetricStream(content=Content.NONE), ("bash", True, None, None, None)),
-        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None, None)),
-        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1", None)),
+        (MetricStream(content=Content.NONE), ("bash", True, None, None, None, None)),
+        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None, None, None)),
+        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1", None, None)),
     ],
 )
 def test_labels_above_the_content_level_and_unasked_sessions_are_not_told(
@@ -323,9 +325,9 @@ def test_a_session_that_is_told_no_more_leaves_what_waits_and_begins_its_series_
 
 
 LABELS: dict[Instrument, list[tuple[Value | None, ...]]] = {
-    COST: [("m1", None, "s", None), ("m2", "r", "s", "1.0.102")],
-    NOTIFICATIONS: [("shell_completed", "completed", "r", "s", None)],
-    TOOL_DURATION: [("bash", "r", "s", "1.0.102"), ("view", None, "s", None)],
+    COST: [("m1", None, "s", None, None), ("m2", "r", "s", "1.0.102", "u")],
+    NOTIFICATIONS: [("shell_completed", "completed", "r", "s", None, "u")],
+    TOOL_DURATION: [("bash", "r", "s", "1.0.102", "u"), ("view", None, "s", None, None)],
 }
 MEASUREMENTS = st.sampled_from(list(LABELS)).flatmap(
     lambda instrument: st.builds(

@@ -15,7 +15,10 @@ NOW_NS = 1_795_000_000_000_000_000
 
 def measured(metering: LiveMetering, type: str, at: str = AT, session: str = "s", **data: Any) -> dict[str, Any]:
     found = metering.measure(session, type, json.dumps(data).encode(), at, NOW_NS)
-    return {one.instrument.name.removeprefix("github.copilot.live."): (one.value, one.labels[:-3]) for one in found}
+    return {
+        one.instrument.name.removeprefix("github.copilot.live."): (one.value, one.labels[: -len(instruments.SHARED)])
+        for one in found
+    }
 
 
 def test_every_event_is_counted_by_its_type_if_that_is_known() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from otel import instruments as metric
 from otel.event import read
+from otel.machines.metrics import machine
 from otel.machines.metrics.machine import Metering, SpanMetrics
 from otel.machines.metrics.measurements import Meter, pack, unpack
 from otel.machines.metrics.usage import Calls
@@ -441,6 +442,16 @@ def test_what_was_packed_by_another_version_comes_back_without_what_is_not_known
     assert unpack(msgspec.msgpack.encode((numbers, times, values, places, contexts, labels, ids))) == found[1:]
 
 
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_what_was_packed_before_the_version_and_the_user_were_known_comes_back_without_them(lacking: int) -> None:
+    found = list(measure(lines(START, ("session.warning", 1.0, {}), ("session.usage_record", 2.0, usage()))))
+    *columns, labels, ids = msgspec.msgpack.decode(pack(found))
+
+    again = unpack(msgspec.msgpack.encode((*columns, [one[:-lacking] for one in labels], ids)))
+
+    assert [one.labels for one in again] == [(*one.labels[:-lacking], *(None,) * lacking) for one in found]
+
+
 def test_measuring_and_reading_the_same_session_again_gives_the_same() -> None:
     session = lines(START, ("user.message", 1.0, {}), ("session.usage_record", 2.0, usage()))
     metering, traces = Metering(SESSION), Traces(SESSION)
@@ -485,4 +496,8 @@ def test_what_an_earlier_version_packed_without_a_label_is_counted() -> None:
 
     [found] = unpack(pack([from_before]))
 
-    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION, None))
+    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION, None, None))
+
+
+def test_every_type_that_is_handled_is_one_that_the_cli_writes() -> None:
+    assert sorted((machine._HANDLERS.keys() | machine._LOCATED) - TABLE.keys()) == []

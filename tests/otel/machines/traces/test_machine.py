@@ -4,7 +4,9 @@ import pytest
 
 from otel import names
 from otel.event import read
+from otel.machines.traces import machine
 from otel.model import Context, Kind, Status
+from otel.projection import TABLE
 from tests.otel.story import SESSION, Story, said, value
 
 
@@ -360,3 +362,7 @@ def test_no_text_leaves_without_content() -> None:
     for text in ("Hi.", "SYSTEM", "Yes.", "COMMAND", "RESULT"):
         assert text not in texts[False]
         assert text in texts[True]
+
+
+def test_every_type_that_is_handled_is_one_that_the_cli_writes() -> None:
+    assert sorted(machine.HANDLERS.keys() - TABLE.keys()) == []
