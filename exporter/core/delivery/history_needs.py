@@ -34,14 +34,14 @@ class KnownStore:
 _WINDOW: Final = re.compile(r"out_of_order_time_window: *([\w.]+)")
 _STORES: Final = (
     KnownStore("Prometheus", "/api/v1/otlp", ("metrics",), "/api/v1/status/config",
-          "storage.tsdb.out_of_order_time_window", _WINDOW),
+               "storage.tsdb.out_of_order_time_window", _WINDOW),
     KnownStore("Loki", "/otlp", ("logs",), "/config", "limits_config.reject_old_samples_max_age",
-          re.compile(r"reject_old_samples_max_age: *([\w.]+)"), 7.0),
+               re.compile(r"reject_old_samples_max_age: *([\w.]+)"), 7.0),
     KnownStore("Mimir", "/otlp", ("metrics",), "/config", "out_of_order_time_window", _WINDOW),
     KnownStore("VictoriaMetrics", "/opentelemetry", ("metrics",), "/flags", "-retentionPeriod",
-          re.compile(r'retentionPeriod="?([\w.]+)'), 31.0),
-    KnownStore("VictoriaLogs or VictoriaTraces", "/insert/opentelemetry", ("logs", "traces"), "/flags", "-retentionPeriod",
-          re.compile(r'retentionPeriod="?([\w.]+)'), 7.0),
+               re.compile(r'retentionPeriod="?([\w.]+)'), 31.0),
+    KnownStore("VictoriaLogs or VictoriaTraces", "/insert/opentelemetry", ("logs", "traces"),
+               "/flags", "-retentionPeriod", re.compile(r'retentionPeriod="?([\w.]+)'), 7.0),
 )  # fmt: skip
 _TAKES_ALL: Final = re.compile(r"reject_old_samples: *false")
 _UNASKED: Final = {
