@@ -260,10 +260,11 @@ class Waits:
     ) -> Context:
         """A hook begins below a span, which gets a span event; the hook's own span gets it if the other has ended."""
         span = self.spans.begin(names.EXECUTE_HOOK, event.id, now, above, cut(hook.hook_type or "unknown"))
-        add_event(open_span or span, now, names.HOOK_START, _identity(hook))
-        span.attributes.update(_identity(hook))
-        if hook.input is not None and hook.input.tool_name:
-            span.attributes[names.HOOK_TOOL_NAMES] = (cut(hook.input.tool_name),)
+        about = _identity(hook)
+        if hook.input is not None:
+            fill(about, (names.HOOK_TOOL_NAMES, hook.input.tool_names))
+        span.attributes.update(about)
+        add_event(open_span or span, now, names.HOOK_START, about)
         self._keep((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), span, now)
         return span.context
 
@@ -272,12 +273,13 @@ class Waits:
         span = self.open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
         if span is None:
             return None
-        attributes = _identity(hook)
-        if hook.output is not None:
-            decided = hook.output.permission_decision or hook.output.decision
-            fill(attributes, (names.HOOK_DECISION, decided))
-            fill(span.attributes, (names.HOOK_DECISION, decided))
-        failed = hook.success is False
+        attributes, failed = _identity(hook), hook.success is False
+        tools = span.attributes.get(names.HOOK_TOOL_NAMES)
+        output = hook.output or payloads.HookOutput()
+        # As the CLI says it: a hook that decides nothing about a tool allows it.
+        decided = output.permission_decision or output.decision or ("allow" if tools and not failed else None)
+        fill(attributes, (names.HOOK_TOOL_NAMES, tools), (names.HOOK_DECISION, decided))
+        fill(span.attributes, (names.HOOK_DECISION, decided))
         if failed:
             message = hook.error.message if hook.error is not None else None
             span.failure = cut(message) if message else None

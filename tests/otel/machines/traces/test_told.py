@@ -59,7 +59,7 @@ def test_a_hook_names_its_tool_and_its_decision() -> None:
     story.tell("hook.end", {"hookInvocationId": "h", "success": True, "output": {"permissionDecision": "deny"}})
 
     hook = story.one("execute_hook preToolUse")
-    assert (value(hook, names.HOOK_TOOL_NAMES), value(hook, names.HOOK_DECISION)) == (("bash",), "deny")
+    assert (value(hook, names.HOOK_TOOL_NAMES), value(hook, names.HOOK_DECISION)) == ('["bash"]', "deny")
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the interaction", "in it"])
