@@ -39,6 +39,8 @@ _FIRST_HEAD: Final = re.compile(rb"[\w .\-/+:#]{1,60}[\"'`\\ ]{0,17}\Z")
 # A named argument, a call, a line that continues.
 _CODE_CELL: Final = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
 _SOURCE_FILE: Final = re.compile(rb"[\w.-]+(?:/[\w.-]+)+\.[a-z]{1,4}")
+# The end of a document of JSON in a string, after which no cell goes on.
+_DOCUMENT_END: Final = re.compile(rb"\\{1,15}\"(?=(?:\s|\\{1,15}[nrt])*+[}\],])")
 _BLANKS: Final = rb"(?:\s|\\{1,15}[nrt])*+"
 ALIGNED_BREAK_MAX: Final = 16
 HTML_ROW_MAX: Final = 1024
@@ -218,6 +220,8 @@ def _rows(
 def _cell(line: bytes, start: int, end: int, demand: Demand, *, is_told: bool) -> list[tuple[int, int]]:
     cell = line[start:end]
     opened = _EDGE.match(cell)
+    if (opened is None or not opened.end()) and (ended := _DOCUMENT_END.search(cell)) is not None:
+        cell = cell[: ended.start()]
     inner = start + (opened.end() if opened else 0)
     last = start + len(cell.rstrip(_EDGES))
     if inner >= last or _CODE_CELL.search(cell) or _SOURCE_FILE.fullmatch(line, inner, last):
