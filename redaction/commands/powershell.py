@@ -1,13 +1,13 @@
 """A command line of PowerShell, written as `shell` reads one: the same words, separators and groups.
 
-What PowerShell prints of an expression is written as an argument of `write-output`, and the arguments of a method as words.
+An expression, which PowerShell prints, becomes an argument of `write-output`, and the arguments of a method words.
 """
 
 import re
 from typing import Final
 
-# A string or here-string, a comment, an escape, a backslash, which escapes nothing, a variable, the end or beginning of a
-# block, or the bracket of a method's arguments.
+# A string or here-string, a comment, an escape, a backslash, which escapes nothing, a variable, the end or beginning of
+# a block, or the bracket of a method's arguments.
 _SPECIAL: Final = re.compile(
     r"@'\r?\n(?P<here>.*?)(?:\n'@|\Z)|@\"\r?\n(?P<filled>.*?)(?:\n\"@|\Z)"
     r"|'(?P<single>(?:[^']|'')*+)(?:'|\Z)|\"(?P<double>(?:[^\"`]|`.|\"\")*+)(?:\"|\Z)"
@@ -25,7 +25,9 @@ _SELECT: Final = re.compile(r"\|(\s*)select(?=\s)", re.IGNORECASE)
 
 def as_shell(command: str) -> str:
     """The command line in the words of a shell."""
-    return _EXPRESSION.sub(r"\g<blanks>write-output ", _SELECT.sub(r"|\1select-object", _SPECIAL.sub(_written, command)))
+    return _EXPRESSION.sub(
+        r"\g<blanks>write-output ", _SELECT.sub(r"|\1select-object", _SPECIAL.sub(_written, command))
+    )
 
 
 def _written(found: re.Match[str]) -> str:

@@ -51,11 +51,11 @@ class _CommandTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     command: tuple[PrintingRow, ...]
 
 
-class _Call(msgspec.Struct, frozen=True):
+class _Call(msgspec.Struct, frozen=True, rename="camel"):
     """What starts a tool call, of the data of its event."""
 
     arguments: Any = None
-    toolName: Any = ""
+    tool_name: Any = ""
 
 
 _read_call: Final = msgspec.json.Decoder(_Call).decode
@@ -178,7 +178,7 @@ class PrintingCommands:
         """The rule of a tool call that prints a secret, told by the data of the event that starts it; never raises."""
         try:
             call = _read_call(data)
-            shell = str(call.toolName).lower()
+            shell = str(call.tool_name).lower()
             for command in self._commands(call.arguments):
                 if isinstance(command, list):
                     rule = self._rule_of_words(Run(tuple(command)), 0)

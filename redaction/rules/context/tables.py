@@ -150,8 +150,9 @@ def extract_aligned(line: bytes, to: int) -> Extraction:
     stop = end.start() if end is not None else to
     lowest = max(0, stop - HEAD_LENGTH_MAX)
     start = max(lowest, *(line.rfind(mark, lowest, stop) + len(mark) for mark in (b"\n", b"\\n", b'"')))
-    heads = [(one.start(), demand_of(one.group())) for one in _ALIGNED_HEAD.finditer(line[start:stop])]
-    if len(heads) < 2 or not any(demand for _, demand in heads):
+    head = line[start:stop]
+    heads = [(one.start(), demand_of(one.group())) for one in _ALIGNED_HEAD.finditer(head)]
+    if head.upper() != head or len(heads) < 2 or not any(demand for _, demand in heads):
         return (), to
     spans: list[tuple[int, int]] = []
     at = to

@@ -52,7 +52,7 @@ def test_what_reaches_the_tool_is_told_by_powershells_own_quoting(command: str, 
 
 @pytest.mark.parametrize(
     "command",
-    ["pwsh -NoProfile -Command \"$env:GITHUB_TOKEN\"", "powershell.exe -c 'cd C:\\x; $env:GITHUB_TOKEN'"],
+    ['pwsh -NoProfile -Command "$env:GITHUB_TOKEN"', "powershell.exe -c 'cd C:\\x; $env:GITHUB_TOKEN'"],
 )
 def test_a_shell_that_starts_powershell_hands_its_command_on(command: str) -> None:
     assert rule_of(command.replace('"', "'"), "bash") == "printed.variable"
@@ -68,6 +68,8 @@ def test_a_tool_without_a_name_is_read_as_a_shell() -> None:
     assert COMMANDS.rule_of(call.encode()) is not None
 
 
-@pytest.mark.parametrize("text", ["\"" * 20_000, "`" * 20_000, "@'\n" * 9_000, "$x" * 20_000, "a(" * 20_000, "\\" * 20_000])
+@pytest.mark.parametrize(
+    "text", ['"' * 20_000, "`" * 20_000, "@'\n" * 9_000, "$x" * 20_000, "a(" * 20_000, "\\" * 20_000]
+)
 def test_hostile_text_is_written_in_time_that_grows_with_it(text: str) -> None:
     assert len(as_shell(text)) < 20 * len(text)
