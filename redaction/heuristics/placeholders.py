@@ -33,7 +33,6 @@ _MASHED: Final = re.compile(r"(?=[0-9]*+[a-z])[a-z0-9_-]{6,20}")
 _LETTERS_OF_HEX: Final = frozenset("abcdef")
 _LETTERS_MIN: Final = 6
 _DIGEST_LENGTH: Final = 12
-_SAMPLE_END: Final = re.compile(r".*EXAMPLE(?:KEY)?", re.DOTALL)  # as the documentation of AWS has it
 _DOCUMENTED: Final = word_list("documented")
 
 
@@ -101,7 +100,5 @@ def is_mashed(value: str) -> bool:
 
 
 def is_documented(value: str) -> bool:
-    """Whether a standard documents this very value, or its end says that it is an example."""
-    if _SAMPLE_END.fullmatch(value):
-        return True
+    """Whether a standard documents this very value."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH] in _DOCUMENTED

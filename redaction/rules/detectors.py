@@ -19,7 +19,7 @@ import msgspec
 from redaction.errors import RuleError
 from redaction.given import read_given
 from redaction.heuristics.names import Demand
-from redaction.heuristics.placeholders import is_documented, is_monotonous, is_sequence_of_bases
+from redaction.heuristics.placeholders import is_monotonous, is_sequence_of_bases
 from redaction.heuristics.values import is_value
 from redaction.heuristics.words import share_of_words
 from redaction.rules.rule import Extract, Extraction, Rule
@@ -196,7 +196,7 @@ def is_credible(name: str, line: bytes, start: int, end: int) -> bool:
         return False
     if name in _WORDLESS and share_of_words(text) > _WORDS_SHARE_MAX:
         return False
-    return not is_sequence_of_bases(text) and not is_documented(text)
+    return not is_sequence_of_bases(text)
 
 
 def _is_line_of_base64(line: bytes, start: int) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final, TypeAlias
 
-from redaction.heuristics.placeholders import is_documented, is_sequence_of_bases
+from redaction.heuristics.placeholders import is_sequence_of_bases
 from redaction.rules.rule import Extraction
 from redaction.rules.shape import UNBOUNDED
 from redaction.text.escapes import starts_word
@@ -19,7 +19,6 @@ _VARIED_LENGTH: Final = 16
 # Characters that replace those that are not shown.
 _MASKS: Final = b"xX*._-0#"
 _BODY_LENGTH_MIN: Final = 16
-_SAMPLE_ENDS: Final = (b"EXAMPLE", b"EXAMPLEKEY")
 _ESCAPED: Final = (b"\\n", b"\\r", b"\\t", b"\\b", b"\\f")
 # The end of a long run of base64, in which a token is found by chance.
 _BASE64: Final = re.compile(
@@ -153,7 +152,6 @@ class TokenReader:
             not token[-_VARIED_LENGTH:].strip(_MASKS)
             or not self._may_begin(line, begin, token)
             or _is_of_bases(token)
-            or (token.endswith(_SAMPLE_ENDS) and is_documented(token.decode("latin-1")))
             or (self._check is not None and not self._check(token))
         ):
             return (), last

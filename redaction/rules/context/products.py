@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from mnemonic import Mnemonic
 
 from redaction.heuristics.names import Demand
-from redaction.heuristics.placeholders import is_documented
 from redaction.heuristics.secrecy import Placement
 from redaction.heuristics.values import is_value, value_span
 from redaction.rules.checks import BASE58, base58_checked, has_phrase_checksum
@@ -40,11 +39,7 @@ def extract_aws_pair(line: bytes, to: int) -> Extraction:
 def extract_aws_secret(line: bytes, to: int) -> Extraction:
     """The secret access key under any name with aws in it. A digest has the same length, but only small letters."""
     spans, seen = extract_aws_pair(line, to)
-    return [
-        (start, end)
-        for start, end in spans
-        if not line[start:end].islower() and not is_documented(line[start:end].decode("latin-1"))
-    ], seen
+    return [(start, end) for start, end in spans if not line[start:end].islower()], seen
 
 
 def extract_network_password(line: bytes, to: int) -> Extraction:

@@ -32,8 +32,8 @@ _QUOTE: Final = re.compile(rb"\\{0,15}[\"'`]\Z")
 _HEAD: Final = re.compile(rb"[\w .\-/+:#]{0,60}")
 # The last word of a head, perhaps with half a mark behind it.
 _NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{3,60})")
-# The characters of heads, of marks and of what is around a head.
-_OF_HEADS: Final = re.sub(rb"[^\w .\-/+:#,;|\t\r\"'`*\\\x80-\xff]", b"", bytes(range(256)))
+# The rest of a line of heads: what they are made of, marks, and what is around a head.
+_HEADS_REST: Final = re.compile(rb"(?:[\w .\-/+:#,;|\t\r\"'`*\x80-\xff]|\\(?!n))*+(?=\\n|\n)")
 # The first cell may follow the number of the line, or a prompt.
 _FIRST_HEAD: Final = re.compile(rb"[\w .\-/+:#]{1,60}[\"'`\\ ]{0,17}\Z")
 # A named argument, a call, a line that continues.
@@ -95,24 +95,24 @@ def _names(heads: Sequence[bytes], *, is_strict: bool) -> Sequence[bytes]:
 def extract_from_column(line: bytes, to: int) -> Extraction:
     """The cells below the head of a column."""
     here = _before_escape(line, to)
+    found = _HEADS_REST.match(line, here, min(len(line), here + ROW_LENGTH_MAX))
+    if found is None:
+        return (), to
+    stop, rest = found.end(), found.group()
     name = _NAME_BACKWARDS.match(line[max(0, here - 80) : here][::-1])
     if name is None or demand_of(name[1][::-1]) == Demand.NONE:
         return (), to  # such as a word that begins with a secret's name
     lowest = max(0, to - HEAD_LENGTH_MAX)
-    limit = here + ROW_LENGTH_MAX
-    ends = [at for at in (line.find(b"\\n", here, limit), line.find(b"\n", here, limit)) if at >= 0]
-    if not ends or (rest := line[here : min(ends)]).translate(None, _OF_HEADS):
-        return (), to
     start = max(lowest, line.rfind(b"\n", lowest, here) + 1, line.rfind(b"\\n", lowest, here) + 2)
     if line.find(b'"', start, here) >= 0:
         start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
-    header = line[start : min(ends)]
+    header = line[start:stop]
     if b"(" in header or b"=" in header or header.startswith(b"#define") or (mark := _mark_of(header)) is None:
         return (), to
     is_listed = mark in _LISTED
     if is_listed and header.rstrip(_EDGES + b"r").endswith((b",", b";")):
         return (), to  # arguments, or items of a list
-    end = _row_end(line, here if b'"' in rest else max(here, min(ends) - ROW_END_LENGTH_MAX))
+    end = _row_end(line, here if b'"' in rest else max(here, stop - ROW_END_LENGTH_MAX))
     if end is None or end.group() in (b'"', b""):
         return (), to
     header = line[start : end.start()]
