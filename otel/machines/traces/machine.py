@@ -30,9 +30,9 @@ from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_message
 from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link, orphan, parse_traceparent
-from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
+from otel.machines.traces.tools import ABORTED, AFTERWARDS, Tools, Waits
 from otel.machines.traces.workflows import Workflows
-from otel.model import Context, Span, SpanEvent
+from otel.model import Attributes, Context, Span, SpanEvent
 from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
@@ -173,6 +173,9 @@ class Traces:
         if root is not None:
             if root.aborted is not None:
                 self.tools.cancel(None, now, "cancelled")
+                root.span.failure = ABORTED
+                said: Attributes = {names.EXCEPTION_TYPE: "SessionTurnError", names.EXCEPTION_MESSAGE: ABORTED}
+                self.spans.failed(root.span, now, said)
             self.interactions.close(root, now)
 
     def end_all(self, now: int, *, orphaned_by: str | None = None) -> None:
@@ -363,7 +366,7 @@ def _error_or_abort(state: Traces, event: Event, now: int) -> Context | None:
         add_event(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
     else:
         agent.error = said.error_type or "unknown"
-        agent.span.failure = cut(said.message) if said.message else None
+        agent.span.failure = cut(f"Session error: {said.message}") if said.message else None
         state.spans.failed(agent.span, now, SPAN_EVENTS[event.type](event)[1])
     if agent is state.interactions.root and not agent.in_turn:
         state.close(now)
