@@ -31,13 +31,12 @@ from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_message
 from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link, orphan, parse_traceparent
 from otel.machines.traces.tools import ABORTED, AFTERWARDS, Tools, Waits
-from otel.machines.traces.workflows import Workflows
+from otel.machines.traces.workflows import Workflows, asked_workflow
 from otel.model import Attributes, Context, Span, SpanEvent
 from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
 PROCESS_CRASH: Final = "process_crash"
-_PLAN: Final = "plan"
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
 _CONTEXT_CHANGES: Final = frozenset(
     ("session.model_change", "session.context_changed", "session.handoff", "subagent.selected", "subagent.deselected")
@@ -214,8 +213,8 @@ def _user_message(state: Traces, event: Event, now: int) -> Context | None:
         state.close(state.active_ns)
         root = state.begin(event, now)
     root.interaction_id = said.interaction_id or root.interaction_id
-    if said.agent_mode == _PLAN and state.spans.genai:
-        root.workflow = _PLAN
+    if state.spans.genai:
+        root.workflow = asked_workflow(event, said) or root.workflow
     add_event(root.span, now, *user_message(said, legacy=state.spans.legacy))
     if state.spans.content:
         fill(root.span.attributes, (names.INPUT_MESSAGES, messages.input_messages(event)))
