@@ -16,7 +16,7 @@ _EVER: Final = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class KnownStore:
     """A sort of store: the end of its address, the signals that it keeps, where and what it is asked.
 
     `setting` is found in its answer by `pattern`, and is `default` days where the answer does not have it.
@@ -33,15 +33,15 @@ class Store:
 
 _WINDOW: Final = re.compile(r"out_of_order_time_window: *([\w.]+)")
 _STORES: Final = (
-    Store("Prometheus", "/api/v1/otlp", ("metrics",), "/api/v1/status/config",
-          "storage.tsdb.out_of_order_time_window", _WINDOW),
-    Store("Loki", "/otlp", ("logs",), "/config", "limits_config.reject_old_samples_max_age",
-          re.compile(r"reject_old_samples_max_age: *([\w.]+)"), 7.0),
-    Store("Mimir", "/otlp", ("metrics",), "/config", "out_of_order_time_window", _WINDOW),
-    Store("VictoriaMetrics", "/opentelemetry", ("metrics",), "/flags", "-retentionPeriod",
-          re.compile(r'retentionPeriod="?([\w.]+)'), 31.0),
-    Store("VictoriaLogs or VictoriaTraces", "/insert/opentelemetry", ("logs", "traces"), "/flags", "-retentionPeriod",
-          re.compile(r'retentionPeriod="?([\w.]+)'), 7.0),
+    KnownStore("Prometheus", "/api/v1/otlp", ("metrics",), "/api/v1/status/config",
+               "storage.tsdb.out_of_order_time_window", _WINDOW),
+    KnownStore("Loki", "/otlp", ("logs",), "/config", "limits_config.reject_old_samples_max_age",
+               re.compile(r"reject_old_samples_max_age: *([\w.]+)"), 7.0),
+    KnownStore("Mimir", "/otlp", ("metrics",), "/config", "out_of_order_time_window", _WINDOW),
+    KnownStore("VictoriaMetrics", "/opentelemetry", ("metrics",), "/flags", "-retentionPeriod",
+               re.compile(r'retentionPeriod="?([\w.]+)'), 31.0),
+    KnownStore("VictoriaLogs or VictoriaTraces", "/insert/opentelemetry", ("logs", "traces"),
+               "/flags", "-retentionPeriod", re.compile(r'retentionPeriod="?([\w.]+)'), 7.0),
 )  # fmt: skip
 _TAKES_ALL: Final = re.compile(r"reject_old_samples: *false")
 _UNASKED: Final = {
@@ -51,7 +51,7 @@ _UNASKED: Final = {
 }
 
 
-def store_at(url: str, signal: str) -> tuple[Store, str] | None:
+def store_at(url: str, signal: str) -> tuple[KnownStore, str] | None:
     """Return which store takes a signal at an address, and the path of the answer about itself; None if not known."""
     path = re.sub(r"^[a-z]+://[^/]*|[?#].*$", "", url).removesuffix(f"/v1/{signal}").rstrip("/")
     end = max((one.end for one in _STORES if path.endswith(one.end)), key=len, default=None)
@@ -59,7 +59,7 @@ def store_at(url: str, signal: str) -> tuple[Store, str] | None:
     return (store, path.removesuffix(store.end) + store.path) if store is not None else None
 
 
-def needs(place: str, signal: str, days: float, store: Store | None, answer: str | None) -> str:
+def needs(place: str, signal: str, days: float, store: KnownStore | None, answer: str | None) -> str:
     """Return what `days` of history need of what takes a signal at a place; `answer` is what the store said."""
     wanted = _shown(days)
     if store is None:
@@ -76,7 +76,7 @@ def needs(place: str, signal: str, days: float, store: Store | None, answer: str
     )
 
 
-def _days(store: Store, answer: str) -> float:
+def _days(store: KnownStore, answer: str) -> float:
     found = store.pattern.search(answer)
     if found is None:
         return store.default
