@@ -291,8 +291,9 @@ def audit(context: CommandContext, limit: int, tenant: str, store: str | None) -
 @command()
 @option("--from", "source", required=True, metavar="URL", help="store to copy: sqlite:///srv/mc.db or postgresql://…")
 @option("--to", "target", required=True, metavar="URL", help="store to copy to, which has nothing in it")
-def copy(context: CommandContext, source: str, target: str) -> int:
-    """Copies all sessions, deletions, exporters and tokens of a store into an empty one, and compares them.
+@option("--tenant", metavar="NAME", help="copy this tenant only, into the tenant of that name (default: all)")
+def copy(context: CommandContext, source: str, target: str, tenant: str | None) -> int:
+    """Copies all sessions, deletions, exporters, tokens and the audit log into an empty store, and compares them.
 
     Stop receivers of both stores first. Exporters go on with the new store as if it were the old one, and compare all
     sessions with it once.
@@ -308,7 +309,7 @@ def copy(context: CommandContext, source: str, target: str) -> int:
     if not is_postgres(source) and not store_path(source).exists():
         raise UsageError(f"--from {source} does not exist", hint="give the store that has the sessions")
     with open_store(source) as opened, open_store(target) as empty:
-        done = copy_store(opened, empty, lambda _: None)
+        done = copy_store(opened, empty, tenant)
     told = f"{done.sessions} sessions with {done.events} events copied; all digests are equal"
     return context.report({"sessions": done.sessions, "events": done.events, "equal": True}, lambda _: told)
 

@@ -18,6 +18,7 @@ from exporter.missioncontrol.store.token_admin import (
     revoke_token,
     rotate_key,
 )
+from exporter.state.backup import back_up_store, put_back_store
 from tests.missioncontrol.store_contract import event, known, register, store_events
 
 SECRET = "the unmistakable wombat"
@@ -121,3 +122,19 @@ def test_the_audit_log_is_append_only(address: str, statement: str) -> None:
             store.do(lambda database: database.execute(statement))
 
         assert len(list_audit(address, 10)["entries"]) == 1
+
+
+def test_a_backup_of_a_file_has_its_tenants(store_path: Path, tmp_path: Path) -> None:
+    create_tenant(store_path, "red")
+    with open_store(store_path) as store:
+        store_of(store, "red").do(register("kept"))
+    back_up_store(store_path, tmp_path / "backup", "1")
+    with open_store(store_path) as store:
+        store_of(store, "red").do(register("later"))
+    create_tenant(store_path, "blue")
+
+    put_back_store(tmp_path / "backup", store_path)
+
+    with open_store(store_path) as store:
+        assert store_of(store, "red").read_now(known) == ["kept"]
+    assert names(str(store_path)) == ["default", "red"]
