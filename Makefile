@@ -20,11 +20,14 @@ install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-
 	  /^Collecting / { count += 1; printf (bar ? "\r\033[K%d of %d: %s" : "%d of %d: %s\n"), count, total, $$2 > "/dev/stderr" } \
 	  /^Installing collected/ { printf (bar ? "\r\033[K%s\n" : "%s\n"), "unpacking" > "/dev/stderr" } \
 	  /^FAILED/ { failed = 1 } END { exit failed }'
-PYTEST  = $(BIN)/python -m pytest -n 3 --dist worksteal
-UNITS  := config core otel redaction state missioncontrol cli sinks
+WORKERS := -n 3 --dist worksteal
+PYTEST  = $(BIN)/python -m pytest $(WORKERS)
+QUICK   = $(WORKERS) -m "not real and not bench and not faults and not fleet and not slow and not alone"
+PURE   := config core otel redaction state
+UNITS  := $(PURE) missioncontrol cli sinks
 
 .DEFAULT_GOAL := help
-.PHONY: help up test quick check backends real fleet packages bench soak faults mutate sbom lock clean
+.PHONY: help up test quick newest check backends real fleet packages bench soak faults mutate sbom lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +39,11 @@ test: $(TOOLS) ## run every test that needs no other program
 	@$(PYTEST) -m "not real and not bench and not faults and not fleet" $(ARGS)
 
 quick: $(TOOLS) ## run the tests of units, in about a minute
-	@$(PYTEST) -m "not real and not bench and not faults and not fleet and not slow and not alone" $(wildcard $(UNITS:%=tests/%)) $(ARGS)
+	@$(BIN)/python -m pytest $(QUICK) $(UNITS:%=tests/%) $(ARGS)
+
+newest: $(TOOLS) ## run the tests of units without servers on the newest Python, of Debian's development suite
+	@python=$$($(BIN)/python -m tests.packages.newest_python) && if [ -n "$$python" ]; then \
+	  PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
@@ -68,13 +75,13 @@ real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, 
 	@$(BIN)/python -m pytest -m real tests/backends/test_metrics.py -k before_and_after $(ARGS)
 	@$(BIN)/python -m pytest tests/dashboards $(ARGS)
 
-packages: $(TOOLS) ## install, start and kill what people install: wheel, Debian package, single file; and the tests on the newest Python
+packages: $(TOOLS) ## install, start and kill what people install: wheel, Debian package, single file, chart
 	@$(BIN)/python -m pytest -m real tests/packages $(ARGS)
 
 bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmarks.md
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-fleet: $(TOOLS) ## run receivers on a PostgreSQL that is killed and restarted
+fleet: $(TOOLS) ## run the tests of a Mission Control on PostgreSQL, which some of them kill and restart
 	@$(PYTEST) -m fleet tests/missioncontrol $(ARGS)
 
 soak: $(TOOLS) ## run the long parts, each half an hour at most; PART=soak runs one, ARGS=--list lists them

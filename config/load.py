@@ -1,10 +1,14 @@
 """Loads the settings: flags over environment over file over defaults, each with its origin."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
+from typing import Final
 
 from config.check import check_secret_files, checked
+from config.errors import ConfigError
 from config.fields import Field, Sinks, fields, members
 from config.given.environment import found_in, from_text, read_environment, read_fallbacks
 from config.given.file import read_file
@@ -12,6 +16,7 @@ from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at
 from config.paths import Places, homes_of, is_pattern
 from config.settings import Settings
 
+_JSON_LOG: Final = re.compile(r"""\s*log_format\s*=\s*["']json["']""")
 _DIRECTORIES = (("state_dir", "XDG_STATE_HOME"), ("cache_dir", "XDG_CACHE_HOME"))
 
 
@@ -70,6 +75,21 @@ def load(
         found_not_used=[name for name in found_in(environ) if name not in used],
         file=path,
     )
+
+
+def wants_json_log(file: Path | None, environ: Mapping[str, str]) -> bool:
+    """Tell whether `log_format` is json, also where the settings are wrong otherwise; raises nothing.
+
+    In the file it is looked for line by line, because a file with a mistake is not read any further.
+    """
+    if (chosen := environ.get("EXPORTER_LOG_FORMAT")) is not None:
+        return chosen == "json"
+    try:
+        path = _file(file, Places(environ))
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path and path.is_file() else []
+    except (OSError, ConfigError):
+        return False
+    return any(map(_JSON_LOG.match, takewhile(lambda line: not line.startswith("["), lines)))
 
 
 def _check_homes(settings: Settings, given: Given) -> None:

@@ -60,7 +60,10 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     signals: Signals to send.
     content: none: types, ids, times, numbers, tool names; metadata: also names of models, agents, repositories and
         branches; redacted: also texts, arguments and paths, with secrets masked.
-    semconv: Version of the names of attributes and metrics.
+    semconv: Names and shape of what is sent: cli: as the newest CLI writes it (1.0.102); latest: the GenAI conventions
+        as they are today; legacy: as CLI 1.0.48 writes it; both: cli, with the names of legacy beside it.
+    inference_details: Also send each call of a model as a log record (gen_ai.client.inference.operation.details), with
+        its messages if content is redacted. Only with semconv = "latest".
     temporality: Temporality of metrics: cumulative: since the start; delta: since the last point.
     metrics_repeat_seconds: Interval at which run repeats cumulative metrics, so that backends go on showing them; 0:
         never.
@@ -79,6 +82,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     service_name: service.name of everything that is sent; the default is that of the CLI.
     health: Also send the health of the exporter: lag, retries, rejected, masked and quarantined events.
     host_name: Send the name of this machine, as host.name, unless content is none.
+    user_name: Send the login name of who owns the file of a session, as user.name, unless content is none.
     resource_attributes: Additional attributes of the resource, such as deployment.environment.
     history_days: Days before its first run from which an endpoint is sent what sessions hold; 0: what begins from then
         on. exporter backfill --sink otel sends the rest.
@@ -89,7 +93,8 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     protocol: Literal["http/protobuf", "grpc"] = "http/protobuf"
     signals: Annotated[tuple[Signal, ...], setting(min_length=1)] = ("traces", "metrics", "logs")
     content: Literal["none", "metadata", "redacted"] = "metadata"
-    semconv: Literal["latest", "legacy", "both"] = "latest"
+    semconv: Literal["cli", "latest", "legacy", "both"] = "cli"
+    inference_details: bool = False
     temporality: Literal["cumulative", "delta"] = "cumulative"
     metrics_repeat_seconds: Annotated[float, setting(ge=0, le=3600)] = 60.0
     idle_metrics: bool = True
@@ -109,6 +114,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     service_name: Annotated[str, setting(min_length=1, max_length=255)] = "github-copilot"
     health: bool = False
     host_name: bool = True
+    user_name: bool = True
     resource_attributes: Annotated[dict[str, str], setting({"deployment.environment": "laptop"})] = field(
         default_factory=dict
     )

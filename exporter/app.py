@@ -6,7 +6,7 @@ Parts are imported where they are used, so that a command pays only for its own.
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
@@ -59,14 +59,6 @@ def build(
     return join(settings, say, redaction or make_redaction(settings, say=say), local=local, session_ids=session_ids)
 
 
-def _helped(settings: "Settings", say: Say) -> "Redactors":
-    """Return the redactor with its helper. Call it before the lock is taken: what is forked here must not hold it."""
-    from exporter.state.lock import prepare_state_dir
-
-    prepare_state_dir(Path(settings.state_dir))
-    return make_redaction(settings, say=say).helped()
-
-
 @asynccontextmanager
 async def _following(
     settings: "Settings",
@@ -91,7 +83,7 @@ async def _following(
 
     leave_no_core()
     manager = ServiceManager.of(os.environ)
-    with closing(_helped(settings, say)) as redaction, owned(Path(settings.state_dir)):
+    with owned(Path(settings.state_dir)), closing(make_redaction(settings, say=say).helped()) as redaction:
         stop = stop_on_signals()
         if first is not None:
             say(first)
@@ -223,7 +215,7 @@ async def serve(
     token_file: str | None,
     certificate: "Certificate | None",
     public_url: str | None,
-    on_notice: Callable[[str], None],
+    on_notice: Say,
 ) -> int:
     """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
@@ -296,14 +288,14 @@ async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -
 
 
 async def _answer_here(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:
-    from exporter.state.lock import owned, prepare_state_dir
+    from exporter.state.lock import owned
     from exporter.wiring.assembly import helpers_for
 
-    prepare_state_dir(Path(settings.state_dir))
-    redaction = make_redaction(settings)
-    if request.get("do") == "backfill" and not settings.otel:  # a backfill of telemetry has helpers of its own
-        redaction = redaction.helped()
-    with closing(redaction), owned(Path(settings.state_dir)):
+    with owned(Path(settings.state_dir)), ExitStack() as ending:
+        redaction = make_redaction(settings)
+        if request.get("do") == "backfill" and not settings.otel:  # a backfill of telemetry has helpers of its own
+            redaction = redaction.helped()
+        ending.callback(redaction.close)
         helpers = helpers_for(settings, request, redaction)
         running = build(settings, lambda _: None, redaction=redaction)
         try:

@@ -4,21 +4,23 @@ import sys
 import traceback
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from otel.encode.records import of_version, writer
+from otel.encode.records import of_origin, writer
 from otel.event import Event, read
-from otel.machines.logs import record
+from otel.machines.logs import details, record, told
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import PROCESS_CRASH, TraceResult, Traces
 from otel.model import Measurement, Span
-from otel.names import ORPHANED, Content, Semconv
+from otel.names import CHAT, GENAI, ORPHANED, Content, Semconv
 from otel.projection import TABLE
 from otel.send.answer import Signal
 
 Record: TypeAlias = tuple[int, str, Any]
 Records: TypeAlias = dict[str, list[Record]]
+_Traced: TypeAlias = tuple[int, bytes, Event, TraceResult]
 _BESIDE_MAX: Final = 4_096
 _NEVER: Final = object()
 _KNOWN: Final = frozenset(TABLE)
@@ -27,12 +29,16 @@ SIGNALS: Final[tuple[Signal, ...]] = ("traces", "metrics", "logs")
 
 @dataclass(frozen=True, slots=True)
 class SignalOptions:
-    """What an endpoint receives: which signals, at which content level, with which attribute names."""
+    """What an endpoint receives: which signals, at which content level, with which attribute names.
+
+    `inference_details` adds a log record to each call of a model, for the GenAI conventions.
+    """
 
     signals: Collection[str] = SIGNALS
     content: Content = Content.METADATA
-    semconv: Semconv = "latest"
+    semconv: Semconv = "cli"
     traceparent: str | None = None
+    inference_details: bool = False
 
 
 @dataclass(slots=True)
@@ -79,10 +85,12 @@ class Bridge:
     A duplicate event, by id, gives no records; only the latest thousands of ids are remembered.
 
     A record is the number of the event, the record's id in its session, and its bytes. Records of `metrics` have
-    measurements instead of bytes; `otel.machines.metrics` packs and aggregates them.
+    measurements instead of bytes; `otel.machines.metrics` packs and aggregates them. `user` is whose session it is.
     """
 
-    def __init__(self, session: str, options: SignalOptions, tally: Tally | None = None) -> None:
+    def __init__(
+        self, session: str, options: SignalOptions, tally: Tally | None = None, user: str | None = None
+    ) -> None:
         self._options = options
         self._tally = tally or Tally()
         self._traces = Traces(
@@ -91,9 +99,10 @@ class Bridge:
             content=options.content is Content.REDACTED,
             traceparent=options.traceparent,
         )
-        self._metering = Metering(session, options.semconv)
+        self._metering = Metering(session, options.semconv, user)
         self._writer = writer(options.content, options.semconv)
         self._session = session
+        self._user = user
         self._beside: dict[str, None] = {}
 
     @property
@@ -143,6 +152,25 @@ class Bridge:
                     for number, line, event, result in traced
                     if not self._is_logged_already(event, result)
                 ]
+                if self._options.semconv in GENAI:
+                    added = [one for traced_ in traced for one in self._added_logs(traced_, observed_ns)]
+                    records[signal] = sorted(records[signal] + added, key=itemgetter(0))
+        return records
+
+    def _added_logs(self, traced: _Traced, observed_ns: int) -> list[Record]:
+        """Return the log records that an event has besides its own: what failed, and the calls of a model."""
+        number, _, event, result = traced
+        made = [told(event, context, said, self._session) for context, said in result.told]
+        if self._options.inference_details:
+            made += [details(event, span, self._session) for span in result.spans if span.operation == CHAT]
+        records: list[Record] = []
+        for place, one in enumerate(made):
+            try:
+                written = self._writer.log(one, observed_ns)
+            except Exception:
+                self._tally.defect()
+            else:
+                records.append((number, f"{event.id}/{place}", of_origin(written, result.version, self._user)))
         return records
 
     def _is_logged_already(self, event: Event, result: TraceResult) -> bool:
@@ -159,7 +187,7 @@ class Bridge:
         for _, _, event, result in self._trace(lines, 0):
             self._measure(event, result)
 
-    def _trace(self, lines: Sequence[bytes], first: int) -> list[tuple[int, bytes, Event, TraceResult]]:
+    def _trace(self, lines: Sequence[bytes], first: int) -> list[_Traced]:
         """Return the trace result of each line, with its number and event.
 
         Each step runs over all events before the next step starts: this uses the processor's caches better and saves a
@@ -194,7 +222,8 @@ class Bridge:
         records = []
         for span in spans:
             try:
-                records.append((number, span.context.span_id.hex(), of_version(self._writer.span(span), version)))
+                written = of_origin(self._writer.span(span), version, self._user)
+                records.append((number, span.context.span_id.hex(), written))
             except Exception:
                 self._tally.defect()
         return records
@@ -206,7 +235,7 @@ class Bridge:
             self._tally.defect()
             minimal = record(event, result, line, self._session, minimal=True)
             written = self._writer.log(minimal, observed_ns)
-        return of_version(written, result.version)
+        return of_origin(written, result.version, self._user)
 
     def process_died(self, observed_ns: int, error: str = PROCESS_CRASH) -> Records:
         """Return the records of the spans that are open and that nothing else will end, with this error type."""

@@ -235,7 +235,7 @@ class Health:
     def _reads(self, row: Instrument) -> "Callable[[CallbackOptions], Iterable[Observation]]":
         from opentelemetry.metrics import Observation
 
-        key = row.labels[0].latest if row.labels else ""
+        key = row.labels[0].name if row.labels else ""
 
         def read(_: "CallbackOptions") -> "Iterable[Observation]":
             for label, value in points(self.figures())[row].items():

@@ -1,8 +1,8 @@
 """The one table of metrics: every counter and histogram with its unit, its labels and its origin.
 
 A row is a constant. Every row ends with the labels that all metrics share. An endpoint receives a label only from the
-label's content level up, and the session id only if it is configured. `semconv` says with which convention a row is
-sent: rows of CLI 1.0.102 with `latest`, rows that only CLI 1.0.48 has with `legacy`, the rest always.
+label's content level up, and the session id only if it is configured. `semconvs` says with which conventions a row is
+sent: those that only one version of the CLI or the GenAI conventions have with these, the rest always.
 """
 
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ from otel import names
 from otel.names import Attribute, Instrument, Semconv
 
 _OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
-_LATEST: Final[tuple[str, Semconv]] = (_NEW, "latest")
+_SINCE_NEW: Final[tuple[str, frozenset[Semconv]]] = (_NEW, names.NEW)
 
 # Boundaries as the CLI has them, so that its own histograms and ours can be added up.
 _DURATION: Final = tuple(0.01 * 2**step for step in range(14))
@@ -25,8 +25,9 @@ _WAIT: Final = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3
 _SHARE: Final = tuple(tenth / 10 for tenth in range(1, 11))
 _SESSION: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 14_400.0, 28_800.0, 86_400.0, 604_800.0)
 
-SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION)
-"""The last of them, the version of the CLI, is sent as the resource of a point and not as a label."""
+SHARED: Final = (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION, names.USER_NAME)
+OF_RESOURCE: Final = SHARED[2:]
+"""Those of them that are sent as the resource of a point and not as labels."""
 
 
 _Labels: TypeAlias = "tuple[Attribute, ...]"
@@ -34,25 +35,36 @@ _Bounds: TypeAlias = tuple[float, ...]
 
 
 def _counter(
-    name: str, unit: str, labels: _Labels, meaning: str, since: str = _OURS, semconv: Semconv = "both"
+    name: str, unit: str, labels: _Labels, meaning: str, since: str = _OURS, semconvs: frozenset[Semconv] = names.ALL
 ) -> Instrument:
-    return Instrument(name, "counter", unit, since, semconv, (*labels, *SHARED), (), meaning)
+    return Instrument(name, "counter", unit, since, semconvs, (*labels, *SHARED), (), meaning)
 
 
 def _tokens(name: str, meaning: str) -> Instrument:
-    return _counter(name, "{token}", (*_CALL, names.TOKEN_MODALITY), meaning, *_LATEST)
+    return _counter(name, "{token}", (*_CALL, names.TOKEN_MODALITY), meaning, *_SINCE_NEW)
 
 
 def _histogram(
-    name: str, unit: str, labels: _Labels, bounds: _Bounds, meaning: str, since: str = _OURS, semconv: Semconv = "both"
+    name: str,
+    unit: str,
+    labels: _Labels,
+    bounds: _Bounds,
+    meaning: str,
+    since: str = _OURS,
+    semconvs: frozenset[Semconv] = names.ALL,
 ) -> Instrument:
-    return Instrument(name, "histogram", unit, since, semconv, (*labels, *SHARED), bounds, meaning)
+    return Instrument(name, "histogram", unit, since, semconvs, (*labels, *SHARED), bounds, meaning)
 
 
 def _seconds(
-    name: str, labels: _Labels, meaning: str, since: str = _OURS, semconv: Semconv = "both", bounds: _Bounds = _DURATION
+    name: str,
+    labels: _Labels,
+    meaning: str,
+    since: str = _OURS,
+    semconvs: frozenset[Semconv] = names.ALL,
+    bounds: _Bounds = _DURATION,
 ) -> Instrument:
-    return _histogram(name, "s", labels, bounds, meaning, since, semconv)
+    return _histogram(name, "s", labels, bounds, meaning, since, semconvs)
 
 
 _CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
@@ -69,6 +81,13 @@ _DECISION = (names.PERMISSION_KIND, names.PERMISSION_RESULT)
 _NOTIFICATION = (names.NOTIFICATION_TYPE, names.NOTIFICATION_STATUS)
 _CUSTOM = (names.CUSTOM_SOURCE, names.CUSTOM_NAME)
 _ERROR = (names.ERROR_TYPE, names.ERROR_STATUS_CODE)
+_SANDBOX = (
+    names.SANDBOX_DECISION,
+    names.SANDBOX_CONTROL,
+    names.SANDBOX_OUTCOME,
+    names.SANDBOX_POINT,
+    names.SANDBOX_PLATFORM,
+)
 
 # Calls of a model.
 INPUT_TOKENS: Final = _tokens("gen_ai.client.inference.usage.input_tokens", "tokens read, those from a cache included")
@@ -83,17 +102,24 @@ REASONING_TOKENS: Final = _tokens(
     "gen_ai.client.inference.usage.reasoning.output_tokens", "tokens written while reasoning"
 )
 CALL_INPUT_TOKENS: Final = _histogram(
-    "gen_ai.client.inference.operation.input_tokens", "{token}", _CALL, _TOKENS, "tokens read by one call", *_LATEST
+    "gen_ai.client.inference.operation.input_tokens", "{token}", _CALL, _TOKENS, "tokens read by one call", *_SINCE_NEW
 )
 CALL_OUTPUT_TOKENS: Final = _histogram(
-    "gen_ai.client.inference.operation.output_tokens", "{token}", _CALL, _TOKENS, "tokens written by one call", *_LATEST
+    "gen_ai.client.inference.operation.output_tokens",
+    "{token}",
+    _CALL,
+    _TOKENS,
+    "tokens written by one call",
+    *_SINCE_NEW,
 )
-CALL_DURATION: Final = _seconds("gen_ai.client.inference.duration", _CALL_OUTCOME, "how long one call took", *_LATEST)
+CALL_DURATION: Final = _seconds(
+    "gen_ai.client.inference.duration", _CALL_OUTCOME, "how long one call took", *_SINCE_NEW
+)
 TIME_TO_FIRST_CHUNK: Final = _seconds(
     "gen_ai.client.inference.time_to_first_chunk",
     _CALL[:3],
     "until the first piece of a streamed answer came",
-    *_LATEST,
+    *_SINCE_NEW,
 )
 TIME_PER_CHUNK: Final = _seconds(
     "github.copilot.inference.mean_time_per_output_chunk",
@@ -105,13 +131,20 @@ CONTEXT_UTILIZATION: Final = _histogram(
     "github.copilot.context.utilization", "1", _MODEL, _SHARE, "how much of the context window one call filled"
 )
 TOKEN_USAGE: Final = _histogram(
-    "gen_ai.client.token.usage", "{token}", _CALL_TOKENS, _TOKENS, "tokens read and written by one call", _OLD, "legacy"
+    "gen_ai.client.token.usage",
+    "{token}",
+    _CALL_TOKENS,
+    _TOKENS,
+    "tokens read and written by one call",
+    _OLD,
+    names.OLD,
 )
 OPERATION_DURATION: Final = _seconds(
     "gen_ai.client.operation.duration",
     _CALL_OUTCOME,
     "how long an operation took; with CLI 1.0.48's names also calls of a model",
     _OLD,
+    names.CLI,
 )
 COST: Final = _counter("github.copilot.cost", "1", _MODEL, "the calls' billing multipliers")
 PREMIUM_REQUESTS: Final = _counter(
@@ -124,14 +157,27 @@ AGENT_DURATION: Final = _seconds(
     "gen_ai.invoke_agent.duration",
     (*_AGENT, names.ERROR_TYPE),
     "how long an interaction, or a sub-agent, took",
-    *_LATEST,
+    *_SINCE_NEW,
     bounds=_LONG,
 )
 AGENT_CALLS: Final = _histogram(
-    "gen_ai.invoke_agent.inference_calls", "{inference_call}", _AGENT, _CALLS, "calls of a model by one agent", *_LATEST
+    "gen_ai.invoke_agent.inference_calls",
+    "{inference_call}",
+    _AGENT,
+    _CALLS,
+    "calls of a model by one agent",
+    *_SINCE_NEW,
 )
 AGENT_TOOL_CALLS: Final = _histogram(
-    "gen_ai.invoke_agent.tool_calls", "{tool_call}", _AGENT, _CALLS, "tool calls by one agent", *_LATEST
+    "gen_ai.invoke_agent.tool_calls", "{tool_call}", _AGENT, _CALLS, "tool calls by one agent", *_SINCE_NEW
+)
+WORKFLOW_DURATION: Final = _seconds(
+    "gen_ai.invoke_workflow.duration",
+    (names.WORKFLOW_NAME, names.ERROR_TYPE),
+    "how long a workflow took: several agents that work for one result",
+    "GenAI",
+    names.GENAI,
+    _LONG,
 )
 TURNS: Final = _histogram(
     "github.copilot.agent.turn.count",
@@ -145,7 +191,9 @@ SUBAGENT_DURATION: Final = _seconds(
     "github.copilot.subagent.duration", _AGENT_OUTCOME, "how long a sub-agent took by its own account", bounds=_LONG
 )
 SUBAGENT_TOKENS: Final = _counter("github.copilot.subagent.tokens", "{token}", _AGENT, "all tokens of sub-agents")
-EXECUTE_TOOL_DURATION: Final = _seconds("gen_ai.execute_tool.duration", _TOOL_OF_AGENT, "how long a tool ran", *_LATEST)
+EXECUTE_TOOL_DURATION: Final = _seconds(
+    "gen_ai.execute_tool.duration", _TOOL_OF_AGENT, "how long a tool ran", *_SINCE_NEW
+)
 TOOL_CALLS: Final = _counter(
     "github.copilot.tool.call.count", "{call}", (names.TOOL_NAME, names.LABEL_SUCCESS), "tool calls by outcome", _OLD
 )
@@ -223,6 +271,18 @@ LIVE_CONTEXT: Final = _histogram(
 )
 LIVE_MODEL_CALLS: Final = _counter(
     "github.copilot.live.model_call.count", "{call}", (names.LIVE_RESULT,), "calls of a model, failed ones included"
+)
+
+MCP_CONNECTIONS: Final = _counter(
+    "github.copilot.mcp.server.connection.count", "{attempt}", (names.OUTCOME,), "attempts to connect to an MCP server",
+    *_SINCE_NEW,
+)  # fmt: skip
+SANDBOX_OPERATIONS: Final = _counter(
+    "github.copilot.sandbox.operation.count",
+    "{decision}",
+    _SANDBOX,
+    "decisions about the sandbox of a command",
+    *_SINCE_NEW,
 )
 
 

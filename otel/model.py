@@ -78,7 +78,8 @@ class LogRecord(Struct, gc=False):
 
     Below that level the body is a sentence about the event, which is an attribute at `redacted`.
 
-    `details` are the attributes from its data; those of every record (event, session, agent) have fields.
+    `details` are the attributes from its data; those of every record (event, session, agent) have fields. `event_type`
+    is the name of the record itself where it is not about the whole event.
     """
 
     time_ns: int

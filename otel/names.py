@@ -1,7 +1,8 @@
 """The one table of names: every attribute, span operation and span event, with its content level and its origin.
 
-A row is a constant. `since` is the version of the CLI whose own telemetry has the name, or "exporter" for what only
-we send. Nothing else in this package spells a name; `instruments` holds the names of metrics.
+A row is a constant. `since` is the version of the CLI whose own telemetry has the name, "exporter" for what only we
+send, or "GenAI" for what only the GenAI conventions have. Nothing else in this package spells a name; `instruments`
+holds the names of metrics.
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,16 @@ from enum import IntEnum
 from typing import Final, Literal, TypeAlias
 
 InstrumentKind: TypeAlias = Literal["counter", "histogram", "up_down_counter", "gauge"]
-Semconv: TypeAlias = Literal["latest", "legacy", "both"]
+Semconv: TypeAlias = Literal["cli", "latest", "legacy", "both"]
+"""Whose names are sent: those of the newest CLI, of the GenAI conventions, of CLI 1.0.48, or of both versions."""
 Value: TypeAlias = str | bool | int | float | tuple[str, ...]
+
+
+ALL: Final[frozenset[Semconv]] = frozenset(("cli", "latest", "legacy", "both"))
+NEW: Final[frozenset[Semconv]] = frozenset(("cli", "latest", "both"))
+OLD: Final[frozenset[Semconv]] = frozenset(("legacy", "both"))
+CLI: Final[frozenset[Semconv]] = ALL - {"latest"}
+GENAI: Final[frozenset[Semconv]] = frozenset(("latest",))
 
 
 class Content(IntEnum):
@@ -25,21 +34,23 @@ class Content(IntEnum):
 class Attribute:
     """One attribute of spans, span events, log records or metric points. Compared by identity: a name exists once.
 
-    `legacy` is the spelling of CLI 1.0.48, when it differs. `since` is the CLI version that has it, or "exporter"
-    for what only we send.
+    `legacy` is the spelling of CLI 1.0.48, when it differs. `semconvs` are the conventions that it is sent with.
     """
 
-    latest: str
+    name: str
     type: type
     content: Content
     since: str
     legacy: str | None = None
+    semconvs: frozenset[Semconv] = ALL
 
     def spellings(self, semconv: Semconv) -> tuple[str, ...]:
-        """Return the keys to write in a convention: one, or two when both are asked for and they differ."""
-        if self.legacy is None or semconv == "latest":
-            return (self.latest,)
-        return (self.legacy,) if semconv == "legacy" else (self.latest, self.legacy)
+        """Return the keys to write in a convention: one, two when both are asked for and they differ, or none."""
+        if semconv not in self.semconvs:
+            return ()
+        if self.legacy is None or semconv not in OLD:
+            return (self.name,)
+        return (self.legacy,) if semconv == "legacy" else (self.name, self.legacy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,27 +63,25 @@ class EventName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instrument:
-    """A metric. `semconv` is the convention with which it is sent; "both" means always.
-
-    `since` is the CLI version that has it, or "exporter" for what only we send.
-    """
+    """A metric. `semconvs` are the conventions that it is sent with."""
 
     name: str
     kind: InstrumentKind
     unit: str
     since: str
-    semconv: Semconv = "both"
+    semconvs: frozenset[Semconv] = ALL
     labels: tuple[Attribute, ...] = ()
     bounds: tuple[float, ...] = ()
     meaning: str = ""
 
 
 _NONE, _METADATA, _REDACTED = Content.NONE, Content.METADATA, Content.REDACTED
-_OLD, _NEW, _OURS = "1.0.48", "1.0.102", "exporter"
+_OLD, _NEW, _OURS, _GENAI = "1.0.48", "1.0.102", "exporter", "GenAI"
 _STRINGS: Final = tuple
 
 # Operations: the first word of a span's name.
 INVOKE_AGENT: Final = "invoke_agent"
+INVOKE_WORKFLOW: Final = "invoke_workflow"
 CHAT: Final = "chat"
 EXECUTE_TOOL: Final = "execute_tool"
 PERMISSION: Final = "permission"
@@ -101,6 +110,7 @@ SERVICE_NAME: Final = Attribute("service.name", str, _NONE, _OLD)
 SERVICE_VERSION: Final = Attribute("service.version", str, _NONE, _OLD)  # of the CLI; ours is the scope's
 SERVICE_INSTANCE_ID: Final = Attribute("service.instance.id", str, _NONE, _NEW)
 HOST_NAME: Final = Attribute("host.name", str, _METADATA, _OURS)
+USER_NAME: Final = Attribute("user.name", str, _METADATA, _OURS)  # who owns the file of the session
 CWD: Final = Attribute("github.copilot.cwd", str, _REDACTED, _OLD)
 GIT_ROOT: Final = Attribute("github.copilot.git_root", str, _REDACTED, _OLD)
 REPOSITORY: Final = Attribute("github.copilot.repository", str, _METADATA, _OLD)
@@ -112,10 +122,11 @@ GIT_COMMIT: Final = Attribute("github.copilot.git.commit_sha", str, _METADATA, _
 # Agents, models and turns.
 OPERATION: Final = Attribute("gen_ai.operation.name", str, _NONE, _OLD)
 PROVIDER: Final = Attribute("gen_ai.provider.name", str, _METADATA, _OLD)
-AGENT_ID: Final = Attribute("gen_ai.agent.id", str, _METADATA, _OLD)
+AGENT_ID: Final = Attribute("gen_ai.agent.id", str, _METADATA, _OLD, semconvs=OLD)
 AGENT_NAME: Final = Attribute("gen_ai.agent.name", str, _METADATA, _OLD)
 AGENT_DESCRIPTION: Final = Attribute("gen_ai.agent.description", str, _REDACTED, _OLD)
-AGENT_VERSION: Final = Attribute("gen_ai.agent.version", str, _METADATA, _OLD)
+AGENT_VERSION: Final = Attribute("gen_ai.agent.version", str, _METADATA, _OLD, semconvs=OLD)
+WORKFLOW_NAME: Final = Attribute("gen_ai.workflow.name", str, _METADATA, _GENAI, semconvs=GENAI)
 REQUEST_MODEL: Final = Attribute("gen_ai.request.model", str, _METADATA, _OLD)
 RESPONSE_MODEL: Final = Attribute("gen_ai.response.model", str, _METADATA, _OLD)
 REASONING_LEVEL: Final = Attribute("gen_ai.request.reasoning.level", str, _NONE, _NEW)
@@ -159,6 +170,7 @@ TOOL_COMMAND: Final = Attribute("github.copilot.tool.parameters.command", str, _
 TOOL_FILE_PATH: Final = Attribute("github.copilot.tool.parameters.file_path", str, _REDACTED, _NEW)
 MCP_SERVER_HASH: Final = Attribute("github.copilot.tool.parameters.mcp_server_name_hash", str, _NONE, _NEW)
 MCP_TOOL_NAME: Final = Attribute("github.copilot.tool.parameters.mcp_tool_name", str, _NONE, _NEW)
+MCP_METHOD: Final = Attribute("mcp.method.name", str, _NONE, _GENAI, semconvs=GENAI)
 TOOL_USER_REQUESTED: Final = Attribute("github.copilot.tool.user_requested", bool, _NONE, _OURS)
 # By the CLI on its own account, to read what a notification is about; not by the model.
 TOOL_CALLED_BY_CLI: Final = Attribute("github.copilot.tool.called_by_cli", bool, _NONE, _OURS)
@@ -173,8 +185,8 @@ EXTERNAL_TOOL_CALL_ID: Final = Attribute("github.copilot.external_tool.call_id",
 HOOK_TYPE: Final = Attribute("github.copilot.hook.type", str, _NONE, _OLD)
 HOOK_INVOCATION_ID: Final = Attribute("github.copilot.hook.invocation_id", str, _NONE, _OLD)
 HOOK_ERROR_MESSAGE: Final = Attribute("github.copilot.hook.error_message", str, _REDACTED, _OLD)
-HOOK_TOOL_NAMES: Final = Attribute("github.copilot.hook.tool_names", _STRINGS, _NONE, _NEW)
-HOOK_DECISION: Final = Attribute("github.copilot.hook.decision", str, _NONE, _NEW)
+HOOK_TOOL_NAMES: Final = Attribute("github.copilot.hook.tool_names", str, _NONE, _NEW, semconvs=NEW)
+HOOK_DECISION: Final = Attribute("github.copilot.hook.decision", str, _NONE, _NEW, semconvs=NEW)
 HOOK_DURATION: Final = Attribute("github.copilot.hook.duration", float, _NONE, _NEW)  # seconds
 SKILL_NAME: Final = Attribute("github.copilot.skill.name", str, _METADATA, _OLD)
 SKILL_PATH: Final = Attribute("github.copilot.skill.path", str, _REDACTED, _OLD)
@@ -243,6 +255,12 @@ TOKEN_TYPE: Final = Attribute("gen_ai.token.type", str, _NONE, _OLD)
 TOKEN_MODALITY: Final = Attribute("gen_ai.token.modality", str, _NONE, _NEW)
 LABEL_SUCCESS: Final = Attribute("success", bool, _NONE, _OLD)  # whether a call went well
 SESSION_BEGAN: Final = Attribute("github.copilot.session.start_type", str, _NONE, _OURS)  # new or resume
+OUTCOME: Final = Attribute("outcome", str, _NONE, _NEW)  # of an attempt to connect to an MCP server
+SANDBOX_DECISION: Final = Attribute("github.copilot.sandbox.decision_kind", str, _NONE, _NEW)
+SANDBOX_CONTROL: Final = Attribute("github.copilot.sandbox.control", str, _NONE, _NEW)
+SANDBOX_OUTCOME: Final = Attribute("github.copilot.sandbox.outcome", str, _NONE, _NEW)
+SANDBOX_POINT: Final = Attribute("github.copilot.sandbox.enforcement_point", str, _NONE, _NEW)
+SANDBOX_PLATFORM: Final = Attribute("github.copilot.sandbox.platform", str, _NONE, _NEW)
 LIVE_WAIT_KIND: Final = Attribute("github.copilot.live.wait.kind", str, _NONE, _OURS)  # what a person was asked for
 LIVE_RESULT: Final = Attribute("github.copilot.live.result", str, _NONE, _OURS)  # how the last attempt ended
 OVERFLOW: Final = Attribute("otel.metric.overflow", bool, _NONE, _OURS)
@@ -253,6 +271,8 @@ USER_MESSAGE: Final = EventName("github.copilot.user.message", _OLD)
 SYSTEM_NOTIFICATION: Final = EventName("github.copilot.system.notification", _OLD)
 CUSTOM_NOTIFICATION: Final = EventName("github.copilot.custom_notification", _NEW)
 EXCEPTION: Final = EventName("gen_ai.client.operation.exception", _OLD)
+TOOL_EXCEPTION: Final = EventName("gen_ai.execute_tool.exception", _GENAI)  # of log records only
+INFERENCE_DETAILS: Final = EventName("gen_ai.client.inference.operation.details", _GENAI)  # of log records only
 HOOK_START: Final = EventName("github.copilot.hook.start", _OLD)
 HOOK_END: Final = EventName("github.copilot.hook.end", _OLD)
 HOOK_ERROR: Final = EventName("github.copilot.hook.error", _OLD)

@@ -3,7 +3,7 @@
 from deploy.grafana import board, panels
 from deploy.grafana.fleet import CHOSEN, repositories
 from deploy.grafana.promql import STEP, growth, label_name, quantile, recorded, share, top
-from deploy.grafana.queries import named, selected, spans
+from deploy.grafana.queries import IS_SUBAGENT, named, selected, spans
 from deploy.grafana.session import SESSION
 from otel import instruments, names
 
@@ -89,7 +89,7 @@ def _table() -> panels.Panel:
 
 def _found() -> panels.Panel:
     shown = selected(names.AGENT_NAME, names.SUBAGENT_TOKENS, names.SUBAGENT_TOOL_CALLS, names.CONVERSATION_ID)
-    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent >= 0')} | select({shown})"
+    query = f"{spans(named(names.INVOKE_AGENT), IS_SUBAGENT)} | select({shown})"
     return panels.found(
         "Sub-agents",
         "Which agents ran, how long, with how many tokens? Each line leads to its trace.",

@@ -83,7 +83,7 @@ def text(name: str, label: str, description: str, default: str = "") -> Variable
 
 def session_choice() -> Variable:
     """The session that a dashboard shows: one of those that Tempo holds in the range, or one that is typed in."""
-    query: dict[str, object] = {"type": 1, "label": CONVERSATION_ID.latest, "refId": "session"}
+    query: dict[str, object] = {"type": 1, "label": CONVERSATION_ID.name, "refId": "session"}
     variable = builders.QueryVariable("session").label("Session").query(query).datasource(TRACES)
     variable.description("The session's id. The table of sessions says which is which.")
     return variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).allow_custom_value(True)

@@ -3,7 +3,7 @@
 from deploy.grafana import board, panels
 from deploy.grafana.fleet import CHOSEN, repositories
 from deploy.grafana.promql import STEP, growth, label_name, or_none, quantile, share, stored_name
-from deploy.grafana.queries import named, selected, span, spans
+from deploy.grafana.queries import IS_MAIN_AGENT, named, selected, span, spans
 from deploy.grafana.session import SESSION
 from otel import instruments, names
 
@@ -140,7 +140,7 @@ def _latency() -> list[panels.Panel]:
 
 def _dear() -> panels.Panel:
     shown = selected(names.COST, names.NANO_AIU, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CONVERSATION_ID)
-    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0', f'{span(names.COST)} > 1')} | select({shown})"
+    query = f"{spans(named(names.INVOKE_AGENT), IS_MAIN_AGENT, f'{span(names.COST)} > 1')} | select({shown})"
     return panels.found(
         "Costly interactions",
         "Which interactions were charged more than one request? Each line leads to its trace.",

@@ -71,7 +71,7 @@ def shown(
     attribute: Attribute, heading: str, unit: str = NONE, width: int | None = 110, empty: str | None = None
 ) -> Column:
     """A column with an attribute of a span, as Tempo names it."""
-    return Column(attribute.latest, heading, unit, width, empty)
+    return Column(attribute.name, heading, unit, width, empty)
 
 
 def metrics(expression: str, legend: str = "", *, instant: bool = False) -> Query:
@@ -178,9 +178,9 @@ def found(title: str, description: str, query: Query, *columns: Column) -> Panel
         options = {"conversions": numbers, "fields": {}}
         panel.with_transformation(dashboard.DataTransformerConfig(id_val="convertFieldType", options=options))
     headings = {column.field: column.heading for column in kept}
-    if CONVERSATION_ID.latest in headings:
+    if CONVERSATION_ID.name in headings:
         linked = [dashboard.DynamicConfigValue(id_val="links", value=_SESSION_LINKS)]
-        panel.override_by_name(headings[CONVERSATION_ID.latest], linked)
+        panel.override_by_name(headings[CONVERSATION_ID.name], linked)
     return _arranged(panel, kept, {}).targets(_referenced([query]))
 
 
@@ -226,7 +226,7 @@ def lanes(title: str, description: str, query: Query) -> Panel:
         .calcs([])
     )
     panel.display_name("${__series.name}").no_value(NO_DATA)
-    lane = {OPERATION.latest: "kind", TOOL_NAME.latest: "tool"}
+    lane = {OPERATION.name: "kind", TOOL_NAME.name: "tool"}
     kept = ["Start time", "Duration", *lane]
     for name, options in (
         ("filterFieldsByName", {"include": {"names": kept}}),
@@ -253,13 +253,13 @@ def numbers_of_spans(title: str, description: str, unit: str, query: Query, numb
     panel.legend(_legend()).show_points(common.VisibilityMode.ALWAYS).point_size(5).line_width(1).fill_opacity(8)
     panel.span_nulls(True).no_value(NO_DATA).display_name("${__series.name}")
     for name, options in (
-        ("filterFieldsByName", {"include": {"names": ["Start time", REQUEST_MODEL.latest, number.latest]}}),
+        ("filterFieldsByName", {"include": {"names": ["Start time", REQUEST_MODEL.name, number.name]}}),
         (
             "convertFieldType",
-            {"conversions": [{"targetField": number.latest, "destinationType": "number"}], "fields": {}},
+            {"conversions": [{"targetField": number.name, "destinationType": "number"}], "fields": {}},
         ),
         ("sortBy", {"fields": {}, "sort": [{"field": "Start time"}]}),
-        ("partitionByValues", {"fields": [REQUEST_MODEL.latest], "keepFields": False, "naming": {"asLabels": False}}),
+        ("partitionByValues", {"fields": [REQUEST_MODEL.name], "keepFields": False, "naming": {"asLabels": False}}),
     ):
         panel.with_transformation(dashboard.DataTransformerConfig(id_val=name, options=options))
     return panel.targets(_referenced([query]))

@@ -54,7 +54,7 @@ def _plain(unit: str) -> str:
 
 def label_name(attribute: Attribute) -> str:
     """The label that an attribute becomes."""
-    return re.sub(r"\W", "_", attribute.latest)
+    return re.sub(r"\W", "_", attribute.name)
 
 
 def stored_name(instrument: Instrument) -> str:
@@ -153,7 +153,7 @@ def _aggregated(how: str, instrument: Instrument, by: Iterable[Attribute], *more
     names = []
     for attribute in by:
         if attribute not in instrument.labels:
-            raise ValueError(f"{instrument.name} has no label {attribute.latest}")
+            raise ValueError(f"{instrument.name} has no label {attribute.name}")
         names.append(label_name(attribute))
     return f"{how} by ({', '.join([*names, *more])})" if names or more else how
 
@@ -164,7 +164,7 @@ def _series(instrument: Instrument, where: Where, suffix: str = "") -> str:
     matchers = []
     for attribute, pattern in where.items():
         if attribute not in instrument.labels:
-            raise ValueError(f"{instrument.name} has no label {attribute.latest}")
+            raise ValueError(f"{instrument.name} has no label {attribute.name}")
         matchers.append(f'{label_name(attribute)}=~"{pattern}"')
     return f"{stored_name(instrument)}{suffix}{{{', '.join(matchers)}}}"
 

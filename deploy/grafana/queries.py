@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from otel.names import CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, SUMMARY, Attribute
+from otel.names import AGENT_INSTANCE_ID, CONVERSATION_ID, EVENT_TYPE, SERVICE_NAME, SUMMARY, TURN_COUNT, Attribute
 
 SERVICE: Final = "$service"
 SESSION: Final = "$session"
@@ -11,17 +11,17 @@ SESSION: Final = "$session"
 
 def span(attribute: Attribute) -> str:
     """An attribute of a span, in TraceQL."""
-    return f"span.{attribute.latest}"
+    return f"span.{attribute.name}"
 
 
 def event(attribute: Attribute) -> str:
     """An attribute of a span event, in TraceQL."""
-    return f"event.{attribute.latest}"
+    return f"event.{attribute.name}"
 
 
 def spans(*conditions: str) -> str:
     """The spans of the chosen service that satisfy every condition, in TraceQL."""
-    return "{ " + " && ".join([f'resource.{SERVICE_NAME.latest} =~ "{SERVICE}"', *conditions]) + " }"
+    return "{ " + " && ".join([f'resource.{SERVICE_NAME.name} =~ "{SERVICE}"', *conditions]) + " }"
 
 
 def session_spans(*conditions: str) -> str:
@@ -39,6 +39,12 @@ def not_named(operation: str) -> str:
     return f'name !~ "{operation}.*"'
 
 
+IS_MAIN_AGENT: Final = f"{span(TURN_COUNT)} >= 0"
+"""A condition on spans of agents; with the GenAI conventions a main agent may be below the span of a workflow."""
+
+IS_SUBAGENT: Final = f'{span(AGENT_INSTANCE_ID)} != ""'
+
+
 def selected(*attributes: Attribute) -> str:
     """The attributes of spans that a table shall show."""
     return ", ".join(span(each) for each in attributes)
@@ -46,7 +52,7 @@ def selected(*attributes: Attribute) -> str:
 
 def field(attribute: Attribute) -> str:
     """An attribute of a log record, as Loki keeps it."""
-    return re.sub(r"\W", "_", attribute.latest)
+    return re.sub(r"\W", "_", attribute.name)
 
 
 def records(*conditions: str) -> str:

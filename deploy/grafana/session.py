@@ -4,6 +4,7 @@ from typing import Final
 
 from deploy.grafana import board, panels
 from deploy.grafana.queries import (
+    IS_MAIN_AGENT,
     is_type,
     named,
     not_named,
@@ -53,7 +54,7 @@ def sessions_found(title: str, answers: str) -> panels.Panel:
         names.COST,
         names.NANO_AIU,
     )
-    query = f"{spans(named(names.INVOKE_AGENT), 'nestedSetParent < 0')} | select({shown})"
+    query = f"{spans(named(names.INVOKE_AGENT), IS_MAIN_AGENT)} | select({shown})"
     return panels.found(
         title,
         answers,

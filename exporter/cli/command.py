@@ -49,13 +49,21 @@ class CommandContext:
         `sessions` the directory of the CLI must be there if it was named: for commands that read sessions. With `logs`
         what goes to stderr has the form that the settings ask for: for commands that run for long.
         """
-        from config.load import load
+        from config.errors import ConfigError
+        from config.load import load, wants_json_log
 
         flags: dict[str, object] = dict(self.options)
         given = flags.pop("config", None)
         chosen = file or given
         path = Path(str(chosen)) if chosen else None
-        loaded = load(file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions)
+        try:
+            loaded = load(
+                file=path, environ=environ, flags=flags, fallbacks=fallbacks, secrets=secrets, sessions=sessions
+            )
+        except ConfigError:
+            if logs and wants_json_log(path, environ):
+                self.out.log_as_json()
+            raise
         if logs and loaded.settings.log_format == "json":
             self.out.log_as_json()
         return loaded
@@ -80,7 +88,14 @@ class CommandContext:
         from exporter import app
 
         with closing(ProgressBar(self.out)) as progress:
-            return asyncio.run(app.ask(settings, request, progress.update))
+
+            def show(report: dict[str, Any]) -> None:
+                for note in report.get("notes", ()):
+                    self.out.notice(plain(note))
+                if "notes" not in report:
+                    progress.update(report)
+
+            return asyncio.run(app.ask(settings, request, show))
 
     def report(self, answer: dict[str, Any], render: Callable[[TerminalView], str]) -> int:
         """Writes the answer as text or JSON and returns the exit code that it holds."""

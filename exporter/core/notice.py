@@ -70,6 +70,8 @@ class NoticeName(StrEnum):
     STATE_GONE = "state_gone"
     DATABASE_SET_ASIDE = "database_set_aside"
     KEY_SET_ASIDE = "key_set_aside"
+    STORE_KEPT = "store_kept"
+    STORE_AWAY = "store_away"
     FEW_OPEN_FILES = "few_open_files"
     TOO_MANY_OPEN_FILES = "too_many_open_files"
     DEFECT = "defect"

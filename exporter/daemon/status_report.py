@@ -22,7 +22,6 @@ from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES,
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import Liveness
-from exporter.sources.files.homes import login_name
 from exporter.sources.files.session_file import SessionFile, durable_events
 from exporter.sources.files.source import WORKSPACE_NAME
 from exporter.sources.files.workspace import read_workspace
@@ -188,7 +187,7 @@ def described(file: SessionFile, running: "RunningExporter") -> dict[str, Any]:
         return {"id": file.session, "events": 0, **({"source": "journal"} if file.is_journal else {})}
     session = summary.as_session(file.directory.name, masked=0, host=running.host, last_event_id=next(reversed(ids)))
     session |= workspace_facts(file.directory)
-    session["owner"] = owner_of(file)
+    session["owner"] = file.owner
     session |= {"file": str(file.path), "source": "journal" if file.is_journal else "files"}
     if duplicates:
         session["duplicates"] = duplicates
@@ -215,11 +214,6 @@ def _liveness_facts(liveness: Liveness, *, is_still: bool, state: str | None) ->
     if liveness is not Liveness.UNKNOWN:
         return {}
     return {"liveness": "unknown", **({"state": "idle"} if is_still and state == "working" else {})}
-
-
-def owner_of(file: SessionFile) -> str | None:
-    """Return the login name of who owns a session's file; of a journal, which is ours, nobody is known."""
-    return None if file.is_journal else login_name(file.uid)
 
 
 def _is_still(file: SessionFile) -> bool:
@@ -348,7 +342,7 @@ class Reports:
         report: dict[str, Any] = {name: self._redact_text(facts[name]) for name in _REPORTED_NAMES if name in facts}
         if self._host is not None:
             report["host"] = self._redact_text(self._host)
-        if (owner := owner_of(lane.file)) is not None:
+        if (owner := lane.file.owner) is not None:
             report["owner"] = self._redact_text(owner)
         report["redactions"] = _dated(run.sink_state.store.masked(session, run.sink_state.sink_id))
         key = (run.name, session)

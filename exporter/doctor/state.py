@@ -14,6 +14,7 @@ from exporter.core.names import RECEIVER
 from exporter.doctor.check import Check, counted, existing, shown_size
 from exporter.doctor.facts import Facts
 from exporter.sources.files.watch import file_system_type, is_remote
+from exporter.state.lock import lives
 from exporter.state.redaction_key import NAME as KEY
 from exporter.state.redaction_key import REMEDY, is_undamaged
 
@@ -124,24 +125,12 @@ def lock_holder(path: Path, locks: Path = _LOCKS) -> int | None:
     try:
         table = locks.read_text(encoding="ascii")
     except OSError:
-        return int(written) if written.isdecimal() and _lives(int(written)) else None
+        return int(written) if written.isdecimal() and lives(int(written)) else None
     for line in table.splitlines():
         parts = line.split()
         if len(parts) >= 6 and parts[1] == "FLOCK" and parts[5].rpartition(":")[2] == str(inode):
             return int(parts[4]) if int(parts[4]) > 0 else int(written or 0)
     return None
-
-
-def _lives(process: int) -> bool:
-    if sys.platform == "win32":
-        return False  # there a signal 0 would end the process
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def marks(facts: Facts) -> Iterator[Check]:

@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 
 from exporter.core.events.redaction import Redacted, RedactEvent
 from exporter.core.names import RECEIVER
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.errors import UsageError
 from exporter.files import open_regular
 from exporter.missioncontrol.http.app import create_app
@@ -46,7 +47,7 @@ async def serve_alone(
     port: int,
     token_file: Path | None,
     stop: asyncio.Event,
-    say: Callable[[str], None],
+    say: Callable[[Notice], None],
     certificate: Certificate | None = None,
     public: PublicUrl | None = None,
     **options: Unpack[ReceiverOptions],
@@ -57,18 +58,22 @@ async def serve_alone(
         for notice in opened.notices:
             say(notice)
         if opened.index_of is not None:
-            say("Searches look through the events themselves, which is slower than an index")
+            say(_note("searches look through the events themselves, which is slower than an index"))
         app = create_app(opened, token=token, trusted_hosts=[host], public=public, **options)
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(server.address(), flush=True)  # noqa: T201  the one result of this command
         if public is not None:
-            say(f"It listens on {server.url} for the proxy; everybody needs a token, from this machine too")
+            say(_note(f"it listens on {server.url} for the proxy; everybody needs a token, from this machine too"))
         elif named := server.named():
-            say(f"It listens on every address of this machine; from others it is opened as {named}")
+            say(_note(f"it listens on every address of this machine; from others it is opened as {named}"))
         try:
             await stop.wait()
         finally:
             await server.stop()
+
+
+def _note(text: str) -> Notice:
+    return Notice(NoticeName.NOTE, Level.INFO, text)
 
 
 def _token_in(file: Path) -> str:

@@ -168,7 +168,7 @@ class Machine(Protocol):
 class Mapper:
     """The machines of all sessions for the signals of one endpoint, which share what was mapped already."""
 
-    def __init__(self, reader: SegmentReader, make: Callable[[str], Machine]) -> None:
+    def __init__(self, reader: SegmentReader, make: Callable[[SessionFile], Machine]) -> None:
         self.shared = False
         self._reader = reader
         self._make = make
@@ -227,7 +227,7 @@ class Mapper:
             return self._beginning[1]
 
     async def _find_beginning(self, file: SessionFile, since: float) -> Position:
-        machine, position, generation = self._make(file.session), START, file.generation
+        machine, position, generation = self._make(file), START, file.generation
         begins: tuple[Segment, int] | None = None
         began: str | None = None
         while (source := await self._reader.segment(file, position)) is not None and generation == file.generation:
@@ -285,7 +285,7 @@ class Mapper:
         if machine is not None:
             return machine
         file, generation, offset = place
-        machine, position = self._make(file.session), START
+        machine, position = self._make(file), START
         while position.offset < offset:
             source = await self._reader.segment(file, position)
             if source is None or file.generation != generation:

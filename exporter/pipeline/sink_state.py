@@ -6,7 +6,7 @@ import math
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -186,8 +186,7 @@ class SinkState:
         """Send nothing until the next start, but for one attempt each day; say so once."""
         if self.off is None:
             told = {"status": refused.status}
-            at = shown_url(refused.url)  # that of the signal, not of the sink
-            self.notice(Notice(NoticeName.SIGNAL_OFF, Level.WARNING, self.off_text, None, self.sink.name, at, told))
+            self._say_of(refused.url, NoticeName.SIGNAL_OFF, Level.WARNING, self.off_text, None, told)
         self.off = refused
         self.last_error = None
         self._remember(off_name(self.sink_id), str(refused.status))
@@ -372,5 +371,10 @@ class SinkState:
 
     def say(self, name: NoticeName, level: Level, message: str, session: str | None = None, **fields: object) -> None:
         """Report something about this sink, or about a session at it."""
-        url = shown_url(self.sink.url) if "://" in self.sink.url else None  # the embedded one has none
-        self.notice(Notice(name, level, message, session, self.sink.name, url, fields))
+        self._say_of(self.sink.url, name, level, message, session, fields)
+
+    def _say_of(
+        self, url: str, name: NoticeName, level: Level, text: str, session: str | None, fields: Mapping[str, object]
+    ) -> None:
+        shown = shown_url(url) if "://" in url else None  # the embedded one has none
+        self.notice(Notice(name, level, text, session, self.sink.name, shown, fields))

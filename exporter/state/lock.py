@@ -11,6 +11,7 @@ import socket
 import stat
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ else:
 
 _HELD: Final = frozenset({errno.EACCES, errno.EAGAIN, errno.EDEADLK})
 _PEER: Final = struct.Struct("iII")
+_LET_GO_SECONDS: Final = 2.0
+"""How long a lock is waited for whose owner has died: a process that it forked has it until it has closed it."""
 
 
 def prepare_state_dir(path: Path) -> None:
@@ -67,7 +70,20 @@ class StateLock:
         self._name: socket.socket | None = None
 
     def acquire(self) -> None:
-        """Take the lock at once or raise."""
+        """Take the lock at once or raise; only a process that has died is waited for."""
+        end = time.monotonic() + _LET_GO_SECONDS
+        while True:
+            try:
+                self._take()
+            except LockedError:
+                holder = self.holder()
+                if holder is None or lives(holder) or sys.platform == "win32" or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def _take(self) -> None:
         try:
             file = self._path.open("a+", encoding="ascii")
             self._path.chmod(0o600)
@@ -124,6 +140,19 @@ class StateLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def lives(process: int) -> bool:
+    """Tell whether there is a process of this number; on Windows, where asking would end it, never."""
+    if sys.platform == "win32":
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def kernel_name(state_dir: Path) -> str:

@@ -142,8 +142,8 @@ def _open_receiver(
         project=project,
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
     )
-    for text in store.notices:
-        notice(Notice(NoticeName.DATABASE_SET_ASIDE, Level.ERROR, text))
+    for one in store.notices:
+        notice(one)
     return store, receiver
 
 

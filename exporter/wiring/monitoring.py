@@ -46,9 +46,7 @@ class Exposition(Collector):
         """Yield every metric."""
         yield InfoMetricFamily("session_exporter_build", "version of the exporter", {"version": VERSION})
         for row, values in (health.points(figures(self._daemon, self._tally)) | self._scraped()).items():
-            family = _FAMILIES[row.kind](
-                stored_name(row), row.meaning, labels=[_plain(one.latest) for one in row.labels]
-            )
+            family = _FAMILIES[row.kind](stored_name(row), row.meaning, labels=[_plain(one.name) for one in row.labels])
             for label, value in values.items():
                 family.add_metric([label] if row.labels else [], value)
             yield family

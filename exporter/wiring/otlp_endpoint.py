@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,19 +17,22 @@ from exporter.pipeline.metric_sender import MetricSender
 from exporter.pipeline.record_feed import Mapper, RecordFeed
 from exporter.sinks.otlp import LANES, LOG_LANES, RECORDS_MAX, Otlp, OtlpAnswer, Streams
 from exporter.sinks.transport import NoAnswerError
+from exporter.sources.files.session_file import SessionFile
 from exporter.version import VERSION
 from exporter.wiring.sinks.kind import BuiltSink, SinkParts, or_fault
 from otel import names
 from otel.bridge import Bridge, SignalOptions
 from otel.encode.records import (
+    Origin,
     log_time_ns,
     metric_bytes,
-    of_version,
+    of_origin,
+    origin_of,
     request_bytes,
     resource_bytes,
     scope_bytes,
-    version_of,
 )
+from otel.instruments import OF_RESOURCE
 from otel.machines.metrics.aggregate import Aggregate, AnyPoint, Metrics, MetricStream
 from otel.machines.metrics.measurements import pack, unpack
 from otel.model import Attributes, Measurement
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 
 _METRICS_SECONDS: Final = 5.0
 _POINTS_PER_METRIC: Final = 64
+_ASK_SECONDS: Final = 5.0
+_ASKED_BYTES_MAX: Final = 1 << 20
 _METRICS_PER_REQUEST: Final = 8
 
 
@@ -96,7 +102,7 @@ class OtlpEndpoint:
         self._host = host if one.host_name else ""
         self.settings = one
         content, traceparent = Content[one.content.upper()], os.environ.get("TRACEPARENT")
-        self.options = SignalOptions(tuple(one.signals), content, one.semconv, traceparent)
+        self.options = SignalOptions(tuple(one.signals), content, one.semconv, traceparent, one.inference_details)
         self._scope = scope_bytes(VERSION)
         self._endpoint = endpoint_of(one)
         try:
@@ -107,25 +113,27 @@ class OtlpEndpoint:
     def assemble(self, stream: str, records: Sequence[bytes], *, is_metrics: bool = False) -> bytes:
         """Return a request with these records, whose service.instance.id is `stream`.
 
-        Each version of the CLI is a resource. Of metrics each has an instance id of its own: not every backend keeps
-        the version as a label, and series of two versions would be one there.
+        Each version of the CLI and each user is a resource. Of metrics each has an instance id of its own: not every
+        backend keeps these as labels, and series of two versions or users would be one there.
         """
-        by_version: dict[str | None, list[bytes]] = {}
+        by_origin: dict[Origin, list[bytes]] = {}
         for record in records:
-            by_version.setdefault(version_of(record), []).append(record)
+            by_origin.setdefault(origin_of(record), []).append(record)
         return b"".join(
             [
-                self._resource_of(f"{stream}@{version}" if is_metrics and version else stream, version, some)
-                for version, some in by_version.items()
+                self._resource_of(_instance(stream, origin) if is_metrics else stream, origin, some)
+                for origin, some in by_origin.items()
             ]
         )
 
-    def _resource_of(self, instance: str, version: str | None, records: Sequence[bytes]) -> bytes:
+    def _resource_of(self, instance: str, origin: Origin, records: Sequence[bytes]) -> bytes:
         attributes: Attributes = {names.SERVICE_NAME: self.settings.service_name, names.SERVICE_INSTANCE_ID: instance}
-        if version:
-            attributes[names.SERVICE_VERSION] = version
+        if origin.version:
+            attributes[names.SERVICE_VERSION] = origin.version
         if self._host:
             attributes[names.HOST_NAME] = self._host
+        if origin.user:
+            attributes[names.USER_NAME] = origin.user
         options = self.options
         resource = resource_bytes(attributes, options.content, options.semconv, self.settings.resource_attributes)
         return request_bytes(resource, self._scope, records)
@@ -137,6 +145,19 @@ class OtlpEndpoint:
         except NoAnswer as error:
             raise NoAnswerError(str(error)) from None
         return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message, answer.fault)
+
+    def ask(self, path: str) -> str | None:
+        """Return what a path of the endpoint's host answers to a question, None if nothing. For threads."""
+        parts = self._endpoint.parts()
+        host = replace(self._endpoint, address=f"{parts.scheme}://{parts.netloc}", timeout_seconds=_ASK_SECONDS)
+        client = http_client(1, host)
+        try:
+            answer = client.request("GET", path, host.headers_now(), b"", answer_bytes_max=_ASKED_BYTES_MAX)
+        except (NoAnswerError, NoAnswer):
+            return None
+        finally:
+            client.close()
+        return answer.body.decode("utf-8", "replace") if answer.status == 200 else None
 
     def status_of(self, signal: Signal, body: bytes) -> int:
         """Send a request and return the status of the answer, 0 if there is no sound one. For threads."""
@@ -161,7 +182,7 @@ class OtlpEndpoint:
         """Yield a sink for every signal; the last one that is closed closes the connections."""
         streams, open_sinks = Streams(parts.exporter_id()), set[str](self.settings.signals)
         tally = parts.tally.for_endpoint() if parts.tally is not None else None
-        mapper = Mapper(parts.reader, lambda session: Bridge(session, self.options, tally))
+        mapper = Mapper(parts.reader, lambda file: Bridge(file.session, self.options, tally, self._user_of(file)))
 
         def close(signal: str) -> None:
             open_sinks.discard(signal)
@@ -181,6 +202,7 @@ class OtlpEndpoint:
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
+                ask=self.ask,
                 history_seconds=self.settings.history_days * 86_400.0,
             )
             if signal == "metrics":
@@ -190,6 +212,9 @@ class OtlpEndpoint:
             else:
                 feed = RecordFeed(mapper, signal, repeats=signal != "logs", endings=parts.endings)
             yield BuiltSink(sink, LOG_LANES if signal == "logs" else LANES, feed)
+
+    def _user_of(self, file: SessionFile) -> str | None:
+        return file.owner if self.settings.user_name and self.options.content is not Content.NONE else None
 
     def _sums(
         self, notice: Callable[[Notice], None], streams: Streams, stream: str, state: bytes | None
@@ -258,15 +283,15 @@ class EndpointSums:
             found = self._aggregate.points(until_ns)
             if not found and until_ns is None:
                 found = self._aggregate.close()
-        by_version = _by_version(found)
+        by_origin = _by_origin(found)
         # A collection is one request, since the time of each has to grow; in parts, so that halving finds the culprit.
-        parts = max(1, _METRICS_PER_REQUEST // max(1, len(by_version)))
+        parts = max(1, _METRICS_PER_REQUEST // max(1, len(by_origin)))
         lines = []
-        for version, gathered in by_version.items():
+        for origin, gathered in by_origin.items():
             metrics = self._metrics(gathered)
             size = -(-len(metrics) // parts) if is_live else 1
             some = [b"".join(metrics[first : first + size]) for first in range(0, len(metrics), size)]
-            lines += [of_version(one, version) for one in some]
+            lines += [of_origin(one, *origin) for one in some]
         return lines
 
     def _metrics(self, gathered: "dict[Instrument, list[AnyPoint]]") -> list[bytes]:
@@ -278,15 +303,18 @@ class EndpointSums:
         ]
 
 
-def _by_version(found: Metrics) -> "dict[str | None, dict[Instrument, list[AnyPoint]]]":
-    """Return points by the version of the CLI, and then by instrument.
+def _instance(stream: str, origin: Origin) -> str:
+    return "".join([stream, f"+{origin.user}" if origin.user else "", f"@{origin.version}" if origin.version else ""])
+
+
+def _by_origin(found: Metrics) -> "dict[Origin, dict[Instrument, list[AnyPoint]]]":
+    """Return points by their origin, and then by instrument.
 
     A backend needs the points of each series in the order of time, but not those of all series.
     """
-    gathered: dict[str | None, dict[Instrument, list[AnyPoint]]] = {}
+    gathered: dict[Origin, dict[Instrument, list[AnyPoint]]] = {}
     for instrument, points in found:
         for point in points:
-            version = point.labels[-1] if instrument.labels[-1] is names.SERVICE_VERSION else None
-            of_one = gathered.setdefault(version if isinstance(version, str) else None, {})
-            of_one.setdefault(instrument, []).append(point)
+            origin = Origin(*(one if isinstance(one, str) else None for one in point.labels[-len(OF_RESOURCE) :]))
+            gathered.setdefault(origin, {}).setdefault(instrument, []).append(point)
     return gathered

@@ -7,12 +7,13 @@ lengths. What a content level does not show is left out here, by the level that 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from struct import Struct, pack
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from otel import names
 from otel.encode.keyvalues import KeyValues, key_value
 from otel.encode.sentences import sentence
 from otel.encode.varint import INT64_MAX, INT64_MIN, UINT64_MAX, counted, utf8, varint
+from otel.instruments import OF_RESOURCE
 from otel.model import (
     Attributes,
     Exemplar,
@@ -32,6 +33,7 @@ _Key = TypeVar("_Key")
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
 SCOPE_NAME: Final = "session-exporter"
 
+_OWN_NAMES: Final = frozenset(one.name for one in (names.EXCEPTION, names.TOOL_EXCEPTION, names.INFERENCE_DETAILS))
 _KEPT_ENTRIES_MAX: Final = 1024
 _KEPT_BYTES_MAX: Final = 1024
 _SEVERITIES: Final = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
@@ -47,6 +49,16 @@ _EVENT: Final = Struct("<BQ").pack
 _LINK: Final = Struct("<2s16s2s8sBI").pack
 _LOG: Final = Struct("<BQBQ").pack
 _LOG_CONTEXT: Final = Struct("<2s16s2s8sBI").pack
+
+
+class Origin(NamedTuple):
+    """What wrote a session: the version of the CLI, and the login name of the user; None where that is not known."""
+
+    version: str | None = None
+    user: str | None = None
+
+
+_UNKNOWN: Final = Origin()
 
 
 def resource_bytes(
@@ -71,19 +83,19 @@ def request_bytes(resource: bytes, scope: bytes, records: Iterable[bytes]) -> by
 
 
 @cache
-def _record_of(version: str) -> "type[bytes]":
-    return type("Record", (bytes,), {"__slots__": (), "version": version})
+def _record_of(version: str | None, user: str | None) -> "type[bytes]":
+    return type("Record", (bytes,), {"__slots__": (), "origin": Origin(version, user)})
 
 
-def of_version(record: bytes, version: str | None) -> bytes:
-    """Return a record that knows which version of the CLI it tells of; its bytes are the same."""
-    return _record_of(version)(record) if version else record
+def of_origin(record: bytes, version: str | None, user: str | None) -> bytes:
+    """Return a record that knows its origin; its bytes are the same."""
+    return _record_of(version, user)(record) if version or user else record
 
 
-def version_of(record: bytes) -> str | None:
-    """Return which version of the CLI a record tells of, None where that is not known."""
-    version: str | None = getattr(type(record), "version", None)
-    return version
+def origin_of(record: bytes) -> Origin:
+    """Return the origin of a record."""
+    origin: Origin = getattr(type(record), "origin", _UNKNOWN)
+    return origin
 
 
 class _Kept(dict[_Key, bytes]):
@@ -164,7 +176,9 @@ class Writer:
 
     def _log_head(self, head: tuple[int, str]) -> bytes:
         """Return what a severity and a type of event are in a log record."""
-        severity, name = min(max(head[0], 0), 24), names.LOG_NAME_PREFIX + head[1]
+        severity, name = min(max(head[0], 0), 24), head[1]
+        if name not in _OWN_NAMES:
+            name = names.LOG_NAME_PREFIX + name
         field = bytes((0x10, severity)) + _SEVERITY_TEXTS[severity] + counted(b"\x62", utf8(name))
         return field + self._log_attributes.written([(names.EVENT_TYPE, head[1])])
 
@@ -275,7 +289,7 @@ def _attributes(instrument: Instrument, point: "Point | HistogramPoint", labels:
     if point.overflow:
         return labels.written([(names.OVERFLOW, True)])
     pairs = zip(instrument.labels, point.labels, strict=True)
-    shown = [(label, value) for label, value in pairs if value is not None and label is not names.SERVICE_VERSION]
+    shown = [(label, value) for label, value in pairs if value is not None and label not in OF_RESOURCE]
     return labels.written(shown)
 
 

@@ -80,6 +80,9 @@ _SENTENCES: Final[dict[str, tuple[str, tuple[tuple[str, Attribute], ...]]]] = {
             (", exit %s", names.NOTIFICATION_EXIT_CODE),
         ),
     ),
+    names.EXCEPTION.name: ("failure", ((": %s", names.EXCEPTION_TYPE), (", %s", names.COPILOT_ERROR_TYPE))),
+    names.TOOL_EXCEPTION.name: ("tool failure", ((": %s", names.EXCEPTION_TYPE), (", %s", names.ERROR_CODE))),
+    names.INFERENCE_DETAILS.name: ("model call in detail", ((" of %s", names.REQUEST_MODEL),)),
     "session.custom_notification": (
         "custom notification",
         ((" from %s", names.CUSTOM_SOURCE), (": %s", names.CUSTOM_NAME)),

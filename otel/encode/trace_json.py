@@ -67,7 +67,7 @@ def _link(link: Link) -> dict[str, Any]:
 
 
 def _attributes(attributes: Attributes) -> list[dict[str, Any]]:
-    return [{"key": name.latest, "value": _value(value)} for name, value in attributes.items()]
+    return [{"key": key, "value": _value(value)} for name, value in attributes.items() for key in name.spellings("cli")]
 
 
 def _value(value: Value) -> dict[str, Any]:

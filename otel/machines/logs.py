@@ -11,12 +11,15 @@ from otel.event import Event, payload
 from otel.machines.traces import span_events
 from otel.machines.traces.machine import TraceResult
 from otel.machines.traces.spans import fill, row
-from otel.model import Attributes, LogRecord, Span
-from otel.names import Attribute
-from otel.projection import TABLE, UNKNOWN, WARN
+from otel.model import Attributes, Context, LogRecord, Span, SpanEvent
+from otel.names import Attribute, EventName
+from otel.projection import DEBUG, TABLE, UNKNOWN, WARN
 
 BODY_BYTES_MAX: Final = 65_536
 _CUT_MARK: Final = "… [cut]".encode()
+_OF_EVERY_RECORD: Final = frozenset(
+    (names.CONVERSATION_ID, names.SESSION_ID, names.EVENT_ID, names.AGENT_INSTANCE_ID, names.EVENT_PARENT_ID)
+)
 T = TypeVar("T", bound=msgspec.Struct)
 _ReadAttributes: TypeAlias = "Callable[[Event], Attributes]"
 
@@ -52,6 +55,23 @@ def record(event: Event, result: TraceResult, line: bytes, session: str, *, mini
         details,
         _body(line),
     )
+
+
+def told(event: Event, context: Context, said: SpanEvent, session: str) -> LogRecord:
+    """Return the log record of what failed at a place, which an event of a session tells."""
+    return _added(event, said.name, WARN, said.time_ns, context, session, said.attributes)
+
+
+def details(event: Event, call: Span, session: str) -> LogRecord:
+    """Return the log record of a call of a model: all that its span says."""
+    about = {name: value for name, value in call.attributes.items() if name not in _OF_EVERY_RECORD}
+    return _added(event, names.INFERENCE_DETAILS, DEBUG, call.end_ns, call.context, session, about)
+
+
+def _added(
+    event: Event, name: EventName, severity: int, time_ns: int, place: Context, session: str, about: Attributes
+) -> LogRecord:
+    return LogRecord(time_ns, event.id, name.name, severity, place, session, event.parent_id, event.agent_id, about)
 
 
 def _ended(event_type: str, spans: list[Span]) -> Attributes:

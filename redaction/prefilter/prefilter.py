@@ -11,6 +11,7 @@ several columns, and as a quoted subscript.
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -125,10 +126,11 @@ class Prefilter:
             numbers.setdefault(gate, len(numbers))
         self.owners = [tuple(owners) for owners in first.values()] + [_NOBODY] * (len(numbers) - len(first))
         """The rules that a hit belongs to, by its number."""
-        self._first = make_gate([gate.encode() for gate in numbers], cache_dir=cache_dir, engine=engine)
-        self._second_readings = tuple(
-            self._again(reach, again, numbers, cache_dir, engine) for reach, again in second.items()
-        )
+        gates = [gate.encode() for gate in numbers]
+        with ThreadPoolExecutor(1) as beside:  # Hyperscan compiles without the interpreter's lock: half as long
+            largest = beside.submit(make_gate, gates, cache_dir=cache_dir, engine=engine)
+            self._second_readings = tuple(self._again(*one, numbers, cache_dir, engine) for one in second.items())
+            self._first = largest.result()
 
     def _again(
         self,

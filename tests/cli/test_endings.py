@@ -11,6 +11,7 @@ import pytest
 
 from exporter.__main__ import INTERRUPTED
 from exporter.errors import Exit
+from exporter.state.lock import owned
 from tests.cli.program import TIMEOUT_SECONDS, command, environment, exporter
 
 
@@ -180,3 +181,11 @@ def test_a_port_in_use_ends_with_3_and_says_so(command_line: str) -> None:
 
     assert answer.returncode == Exit.CONFIGURATION
     assert f"Port {port} on 127.0.0.1 is in use." in answer.stderr
+
+
+def test_beside_another_exporter_run_ends_with_7_before_it_compiles_rules(own_home: Path) -> None:
+    with owned(own_home / "state" / "exporter"):
+        answer = exporter("run")
+
+    assert answer.returncode == Exit.LOCKED, answer.stderr
+    assert list(own_home.rglob("*.hsdb")) == []

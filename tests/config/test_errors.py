@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from config.errors import ConfigError
-from config.load import load
+from config.load import load, wants_json_log
 from tests.config.loading import Loading
 
 IN_FILE = [
@@ -228,3 +228,25 @@ def test_a_mistake_in_a_flag_is_reported_with_the_flag(loading: Loading) -> None
 
     assert raised.value.where == "--days"
     assert "an integer from 0 to 36500, given -1" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "variable", "wants"),
+    [
+        ('port = "x"\nlog_format = "json"', None, True),
+        ("log_format = 'json'\nport = [", None, True),
+        ('log_format = "json"', "text", False),
+        ("", "json", True),
+        ('log_format = "text"', None, False),
+        ('# log_format = "json"\n[otel]\nlog_format = "json"', None, False),
+        (None, None, False),
+    ],
+)
+def test_the_form_of_the_log_is_known_where_the_settings_are_wrong(
+    tmp_path: Path, text: str | None, variable: str | None, wants: bool
+) -> None:
+    file = tmp_path / "exporter.toml"
+    if text is not None:
+        file.write_text(text)
+
+    assert wants_json_log(file, {} if variable is None else {"EXPORTER_LOG_FORMAT": variable}) is wants

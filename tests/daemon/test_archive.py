@@ -141,7 +141,7 @@ async def test_events_are_sealed_when_there_are_enough_of_them(station: Station,
     assert lag == 50 - segment["events"] > 0
 
     session.add(50, size=2_000)
-    await until(lambda: len(objects(root)) == 3)
+    await until(lambda: len(manifest(root)["segments"]) == 3)
     assert list(held(root)) == [f"e{number}" for number in range(len(held(root)))]
     assert 50 < len(held(root)) < 100
 

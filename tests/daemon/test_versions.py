@@ -1,5 +1,8 @@
 """A session that two versions of the CLI wrote: what each wrote has its version, and no series is overwritten."""
 
+import os
+import pwd
+import sys
 import time
 from collections.abc import Iterator
 
@@ -89,3 +92,39 @@ async def test_the_name_of_the_machine_is_sent_unless_it_is_not_wanted(
 
     for signal in ("traces", "metrics", "logs"):
         assert {attributes_of(one).get("host.name") for one in receiver.resources(signal)} == {host}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no owner")
+@pytest.mark.parametrize(
+    ("changes", "is_told"), [({}, True), ({"content": "none"}, False), ({"user_name": False}, False)]
+)
+async def test_the_owner_of_a_session_is_told_unless_it_is_not_wanted(
+    station: Station, receiver: Receiver, changes: dict[str, object], is_told: bool
+) -> None:
+    await _told(station, receiver, **changes)
+
+    name = pwd.getpwuid(os.getuid()).pw_name if is_told else None
+    for signal in ("traces", "metrics", "logs"):
+        assert {attributes_of(one).get("user.name") for one in receiver.resources(signal)} == {name}
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root can give a file to somebody")
+async def test_sessions_of_two_users_are_told_apart_and_their_series_do_not_meet(
+    station: Station, receiver: Receiver
+) -> None:
+    stores, now = DefaultStores(receiver), time.time() - 5
+    for name, uid in (("of-root", 0), ("of-other", 12_345)):
+        session = station.session(name)
+        session.append(line(f"{name}-start", "session.start", {"copilotVersion": "1.0.48"}, now), *_work(name, now))
+        os.chown(session.path, uid, uid)
+
+    assert await station.exporter(settings_for(station, receiver)).idle() == Exit.DONE
+
+    whose = {
+        (attributes_of(one)["user.name"], attributes_of(one)["service.instance.id"].partition("+")[2])
+        for one in receiver.resources("metrics")
+    }
+    assert whose == {("root", "root@1.0.48"), ("12345", "12345@1.0.48")}
+    calls = samples(receiver.requests, "github.copilot.tool.call.count")
+    assert sorted(some[-1][1] for some in calls.values()) == [1, 1]
+    assert stores.refused == []

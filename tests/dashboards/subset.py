@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from otel.model import LogRecord, Span, Status
-from otel.names import SERVICE_NAME, Attribute, Content
+from otel.names import SERVICE_NAME, Attribute, Content, Semconv
 from tests.otel.written import attributes_of
 
 _SERVICE: Final = "github-copilot"
@@ -30,12 +30,12 @@ _LOG_QUERY: Final = re.compile(r'\{[^}]*\}(?: \| \w+[=~>]+(?:"[^"]*"|\d+))*')
 _Facts = dict[str, object]
 
 
-def spans_found(query: str, spans: list[Span]) -> tuple[list[_Facts], list[str]]:
+def spans_found(query: str, spans: list[Span], semconv: Semconv) -> tuple[list[_Facts], list[str]]:
     """What is known of the spans, and their events, that a TraceQL query matches; and what it shows of them."""
     parts = _QUERY.fullmatch(query)
     assert parts is not None, query
     conditions = [_condition(text) for text in parts["conditions"].split(" && ")]
-    found = [facts for span in spans for facts in _facts(span) if all(meets(facts) for meets in conditions)]
+    found = [facts for span in spans for facts in _facts(span, semconv) if all(meets(facts) for meets in conditions)]
     shown = f"{parts['given'] or ''},{parts['by'] or ''}".split(",")
     return found, [name.strip() for name in shown if name.strip()]
 
@@ -55,24 +55,28 @@ def _value(text: str) -> object:
     return int(text) if re.fullmatch(r"\d+", text) else text
 
 
-def _facts(span: Span) -> Iterator[_Facts]:
+def _facts(span: Span, semconv: Semconv) -> Iterator[_Facts]:
     """A span by itself and once more with each of its events, as Tempo names what they have."""
     shown = span.target is not None and span.target_content <= _LEVEL
     facts: _Facts = {
         "name": f"{span.operation} {span.target}" if shown else span.operation,
         "duration": (span.end_ns - span.start_ns) / 1e9,
         "status": "error" if span.status is Status.ERROR else "unset",
-        "nestedSetParent": -1 if span.parent_id is None else 1,
-        f"resource.{SERVICE_NAME.latest}": _SERVICE,
-        **_sent("span.", span.attributes),
+        f"resource.{SERVICE_NAME.name}": _SERVICE,
+        **_sent("span.", span.attributes, semconv),
     }
     yield facts
     for event in span.events:
-        yield {**facts, "event:name": event.name.name, **_sent("event.", event.attributes)}
+        yield {**facts, "event:name": event.name.name, **_sent("event.", event.attributes, semconv)}
 
 
-def _sent(prefix: str, attributes: Mapping[Attribute, object]) -> _Facts:
-    return {prefix + name.latest: value for name, value in attributes.items() if name.content <= _LEVEL}
+def _sent(prefix: str, attributes: Mapping[Attribute, object], semconv: Semconv = "cli") -> _Facts:
+    return {
+        prefix + key: value
+        for name, value in attributes.items()
+        if name.content <= _LEVEL
+        for key in name.spellings(semconv)
+    }
 
 
 def records_found(query: str, records: list[LogRecord]) -> list[LogRecord]:

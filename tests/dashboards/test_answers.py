@@ -10,32 +10,37 @@ import pytest
 from deploy.grafana import promql
 from otel import health
 from otel.model import Measurement
-from otel.names import Content, Instrument, Value
+from otel.names import Content, Instrument, Semconv, Value
 from tests.dashboards.boards import Asked, asked, filled
 from tests.dashboards.promtool import answered, needs_promtool, run_tests
 from tests.dashboards.subset import records_found, spans_found
 from tests.dashboards.troubled import told
 
 MINUTES = 480
+both = pytest.mark.parametrize("semconv", ["cli", "latest"])
 _BY_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @pytest.mark.parametrize("query", [query for query in asked("tempo") if query.text != "$trace"], ids=str)
-def test_a_traceql_query_finds_spans_that_have_what_it_shows(query: Asked) -> None:
-    found, shown = spans_found(filled(query.text), told().spans)
+@both
+def test_a_traceql_query_finds_spans_that_have_what_it_shows(query: Asked, semconv: Semconv) -> None:
+    found, shown = spans_found(filled(query.text), told(semconv).spans, semconv)
 
     assert found
     assert [name for name in shown if not any(name in facts for facts in found)] == []
 
 
 @pytest.mark.parametrize("query", asked("loki"), ids=str)
-def test_a_logql_query_finds_records(query: Asked) -> None:
-    assert records_found(filled(query.text), told().records)
+@both
+def test_a_logql_query_finds_records(query: Asked, semconv: Semconv) -> None:
+    assert records_found(filled(query.text), told(semconv).records)
 
 
 @needs_promtool
-def test_a_promql_query_finds_what_was_measured(tmp_path: Path) -> None:
-    series = [*_measured(told().measurements), *_figures()]
+@both
+def test_a_promql_query_finds_what_was_measured(tmp_path: Path, semconv: Semconv) -> None:
+    sent = [one for one in told(semconv).measurements if semconv in one.instrument.semconvs]
+    series = [*_measured(sent), *_figures()]
     # What compares with a week before, and what counts silent exporters, has tests of its own (`test_promql.py`).
     queries = [query for query in asked("prometheus") if not re.search("offset 7d|unless", query.text)]
     checks = [answered(filled(query.text), MINUTES) for query in queries]

@@ -24,12 +24,12 @@ PROMQL: Final = {
     "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "last_over_time", "le",
     "max", "offset", "or", "sum", "topk", "unless", "vector",
 }  # fmt: skip
-SPAN_ATTRIBUTES: Final = {attribute.latest for attribute in names.attributes()}
+SPAN_ATTRIBUTES: Final = {attribute.name for attribute in names.attributes()}
 OPERATIONS: Final = {
     names.INVOKE_AGENT, names.CHAT, names.EXECUTE_TOOL, names.PERMISSION, names.EXECUTE_HOOK, names.EXTERNAL_TOOL,
 }  # fmt: skip
 TRACEQL: Final = {
-    "by", "duration", "error", "event:name", "max_over_time", "name", "nestedSetParent", "select", "status",
+    "by", "duration", "error", "event:name", "max_over_time", "name", "select", "status",
     "sum_over_time",
 }  # fmt: skip
 FIELDS: Final = {re.sub(r"\W", "_", name) for name in SPAN_ATTRIBUTES}

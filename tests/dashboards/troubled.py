@@ -10,6 +10,7 @@ from otel.machines.logs import record
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import Traces
 from otel.model import LogRecord, Measurement, Span
+from otel.names import Semconv
 
 SESSION: Final = "00000000-0000-4000-8000-000000000000"
 _MODEL: Final = "made-up-model"
@@ -25,9 +26,9 @@ class Told(NamedTuple):
 
 
 @cache
-def told() -> Told:
+def told(semconv: Semconv = "cli") -> Told:
     """What the machines say of the session, whose process dies in the end."""
-    traces, metering, found = Traces(SESSION), Metering(SESSION), Told([], [], [])
+    traces, metering, found = Traces(SESSION, semconv=semconv), Metering(SESSION, semconv), Told([], [], [])
     for line in _lines():
         event = read(line)
         assert event is not None

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from otel import health
-from otel.instruments import instruments
-from otel.names import SERVICE_VERSION, Content, Instrument
+from otel.instruments import OF_RESOURCE, instruments
+from otel.names import Content, Instrument
 
 
 def document() -> str:
@@ -31,9 +31,9 @@ def document() -> str:
 def _table(rows: Iterable[Instrument]) -> list[str]:
     lines = ["| metric | kind | unit | labels | meaning |", "|---|---|---|---|---|"]
     for row in rows:
-        shown = [label for label in row.labels if label is not SERVICE_VERSION]  # of the resource
+        shown = [label for label in row.labels if label not in OF_RESOURCE]
         labels = ", ".join(
-            f"`{label.latest}`" if label.content is Content.NONE else f"*`{label.latest}`*" for label in shown
+            f"`{label.name}`" if label.content is Content.NONE else f"*`{label.name}`*" for label in shown
         )
         lines.append(f"| `{row.name}` | {row.kind} | {row.unit} | {labels} | {row.meaning} |")
     return lines

@@ -52,6 +52,7 @@ def test_ci_runs_everything_but_what_is_long() -> None:
     assert re.findall(r"(?m)^run \d+ (\w+)$", text(".ci/run")) == [
         "check",
         "test",
+        "newest",
         "backends",
         "real",
         "fleet",

@@ -328,7 +328,7 @@ TABLE: Final = (
     ),
     _row(
         63, "doctor against a server that answers 404 to everything", "the check fails", "socket",
-        "tests/doctor/test_doctor.py::test_each_answer_of_a_mission_control_has_its_verdict",
+        "tests/doctor/test_sinks.py::test_each_answer_of_a_mission_control_has_its_verdict",
     ),
     # ── state that is lost ────────────────────────────────────────────────────────────────────────────────────────
     _row(

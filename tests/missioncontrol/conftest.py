@@ -20,6 +20,19 @@ DECLARED = {"Session-Exporter": "0.1.0"}
 Opener = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leaves to `make fleet` what needs a PostgreSQL."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _needs_postgresql(item):
+            item.add_marker("fleet")
+
+
+def _needs_postgresql(item: pytest.Function) -> bool:
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return "postgresql" in params or any("postgres" in name or name == "migrated_url" for name in item.fixturenames)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

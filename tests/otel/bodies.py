@@ -23,13 +23,13 @@ def body_of(signal: Signal) -> bytes:
     """A request of one record."""
     if signal == "traces":
         record = span_bytes(
-            Span(_PLACE, None, "chat", None, Content.NONE, Kind.CLIENT, 1, 2, "e1"), Content.NONE, "latest"
+            Span(_PLACE, None, "chat", None, Content.NONE, Kind.CLIENT, 1, 2, "e1"), Content.NONE, "cli"
         )
     elif signal == "logs":
-        record = log_bytes(LogRecord(1, "e1", "user.message", 9, None, "s"), Content.NONE, "latest", 2)
+        record = log_bytes(LogRecord(1, "e1", "user.message", 9, None, "s"), Content.NONE, "cli", 2)
     else:
         counter = Instrument("count", "counter", "1", "1")
-        record = metric_bytes(counter, [Point((), 1, 2, 3)], "cumulative", Content.NONE, "latest")
+        record = metric_bytes(counter, [Point((), 1, 2, 3)], "cumulative", Content.NONE, "cli")
     name = Attribute("service.name", str, Content.NONE, "1")
-    resource = resource_bytes({name: "github-copilot"}, Content.NONE, "latest")
+    resource = resource_bytes({name: "github-copilot"}, Content.NONE, "cli")
     return request_bytes(resource, scope_bytes("1"), [record])

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from otel.event import read
+from otel.instruments import OF_RESOURCE
 from otel.machines.metrics.machine import Metering
 from otel.machines.traces.machine import Traces
 from otel.model import Measurement
-from otel.names import CONVERSATION_ID, GIT_REPOSITORY, SERVICE_VERSION, Attribute, Instrument, Semconv, Value
+from otel.names import CONVERSATION_ID, GIT_REPOSITORY, Attribute, Instrument, Semconv, Value
 
 SESSION = "0b9f2a31-0000-4000-8000-000000000001"
 
@@ -41,7 +42,7 @@ def lines(*events: tuple[str, float, dict[str, Any]], agent: str | None = None) 
     ]
 
 
-def measure(session_lines: Iterable[bytes], semconv: Semconv = "latest", ended: bool = True) -> Iterator[Measurement]:
+def measure(session_lines: Iterable[bytes], semconv: Semconv = "cli", ended: bool = True) -> Iterator[Measurement]:
     """What a session adds, as the bridge measures it; `ended` says that its process is gone."""
     traces, metering = Traces(SESSION, semconv=semconv), Metering(SESSION, semconv)
     for line in session_lines:
@@ -54,16 +55,16 @@ def measure(session_lines: Iterable[bytes], semconv: Semconv = "latest", ended: 
 
 def labels(measurement: Measurement, leave_out: tuple[Attribute, ...] = ()) -> frozenset[tuple[str, Value]]:
     """The labels that a measurement is sent with, by name."""
-    leave_out = (*leave_out, SERVICE_VERSION)
+    leave_out = (*leave_out, *OF_RESOURCE)
     pairs = zip(measurement.instrument.labels, measurement.labels, strict=True)
-    return frozenset((label.latest, value) for label, value in pairs if value is not None and label not in leave_out)
+    return frozenset((label.name, value) for label, value in pairs if value is not None and label not in leave_out)
 
 
-def totals(measurements: Iterable[Measurement], semconv: Semconv = "latest") -> Totals:
+def totals(measurements: Iterable[Measurement], semconv: Semconv = "cli") -> Totals:
     """What measurements come to, session and repository apart, for the instruments of a convention."""
     found: Totals = {}
     for measurement in measurements:
-        if measurement.instrument.semconv not in ("both", semconv):
+        if semconv not in measurement.instrument.semconvs:
             continue
         key = measurement.instrument.name, labels(measurement, (CONVERSATION_ID, GIT_REPOSITORY))
         before = found.get(key, Total(0, 0))

@@ -15,7 +15,7 @@ SESSION = "11111111-2222-3333-4444-555555555555"
 class Story:
     """A session that is told event by event; each comes `after` milliseconds after the one before."""
 
-    def __init__(self, *, semconv: Semconv = "latest", content: bool = False, **settings: Any) -> None:
+    def __init__(self, *, semconv: Semconv = "cli", content: bool = False, **settings: Any) -> None:
         self.machine = Traces(SESSION, semconv=semconv, content=content, **settings)
         self.spans: list[Span] = []
         self.now_ms = 0

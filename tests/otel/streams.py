@@ -36,9 +36,18 @@ _SHAPES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "session.compaction_complete": _data(compactionTokensUsed=_USAGE, success=st.booleans()),
     "session.usage_record": _data(usage=_USAGE),
     "abort": _data(reason=_TEXT),
-    "user.message": _data(content=_TEXT, delivery=st.sampled_from(["idle", "steering", "queued"]), interactionId=_ID),
+    "user.message": _data(
+        content=_TEXT, delivery=st.sampled_from(["idle", "steering", "queued"]), interactionId=_ID,
+        agentMode=st.sampled_from(["interactive", "plan"]),
+    ),
     "system.message": _data(content=_TEXT),
-    "system.notification": _data(content=_TEXT, kind=_data(type=_TEXT, exitCode=_NUMBERS)),
+    "system.notification": _data(
+        content=_TEXT,
+        kind=_data(
+            type=st.sampled_from(["shell_completed", "workflow_completed", "new"]), exitCode=_NUMBERS, runId=_ID,
+            workflowName=_TEXT, elapsedMs=_NUMBERS, status=st.sampled_from(["completed", "error"]),
+        ),
+    ),
     "assistant.turn_start": _data(turnId=st.just("0"), interactionId=_ID),
     "assistant.turn_end": _data(turnId=st.just("0")),
     "assistant.message": _data(
@@ -55,7 +64,7 @@ _SHAPES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "permission.completed": _data(requestId=_ID, result=_data(kind=_TEXT)),
     "hook.start": _data(hookInvocationId=_ID, hookType=st.sampled_from(["agentStop", "preToolUse"])),
     "hook.end": _data(hookInvocationId=_ID, success=st.booleans(), error=_GARBAGE),
-    "subagent.started": _data(toolCallId=_CALLS, agentName=_TEXT),
+    "subagent.started": _data(toolCallId=_CALLS, agentName=_TEXT, workflowRunId=_ID),
     "subagent.completed": _data(toolCallId=_CALLS, totalTokens=_NUMBERS),
     "subagent.failed": _data(toolCallId=_CALLS, error=_TEXT),
     "skill.invoked": _data(name=_TEXT, content=_TEXT),

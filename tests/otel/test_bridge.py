@@ -146,3 +146,43 @@ def test_it_does_not_matter_how_many_events_are_taken_at_a_time(path: Path, cont
 
     assert once.take(lines, 1) == expected
     assert once.process_died(1) == one_by_one.process_died(1)
+
+
+FAILING = _lines(
+    ("user.message", {"delivery": "idle", "interactionId": "i"}),
+    ("tool.execution_start", CALL),
+    ("tool.execution_complete", {"toolCallId": "c", "success": False, "error": {"code": "no"}}),
+)
+
+
+def test_what_failed_has_a_log_record_of_its_own_with_the_genai_conventions() -> None:
+    records = Bridge(SESSION, SignalOptions(semconv="latest")).take(FAILING, 1)
+
+    found = logged(records)[-1]
+    assert _ids(records, "logs") == ["e0", "e1", "e2", "e2/0"]
+    assert (found.event_name, found.severity_text) == ("gen_ai.execute_tool.exception", "WARN")
+    assert found.body.string_value == "tool failure: ToolError, no"
+    assert {one.key: one.value.string_value for one in found.attributes}["exception.type"] == "ToolError"
+    assert found.span_id
+    assert [number for number, _, _ in records["logs"]] == sorted(number for number, _, _ in records["logs"])
+
+
+@pytest.mark.parametrize("content", list(Content))
+def test_the_details_of_a_call_are_what_its_span_says(content: Content) -> None:
+    options = SignalOptions(semconv="latest", content=content, inference_details=True)
+
+    records = Bridge(SESSION, options).take(LINES, 1)
+
+    [found] = [one for one in logged(records) if one.event_name == "gen_ai.client.inference.operation.details"]
+    said = {one.key: one.value for one in found.attributes}
+    assert said["gen_ai.usage.input_tokens"].int_value == 7
+    assert len(found.attributes) == len(said)
+    assert ("gen_ai.output.messages" in said) == (content is Content.REDACTED)
+    assert found.severity_text == "DEBUG"
+
+
+@pytest.mark.parametrize("options", [SignalOptions(inference_details=True), SignalOptions(semconv="latest")])
+def test_details_of_calls_are_asked_for(options: SignalOptions) -> None:
+    records = Bridge(SESSION, options).take(LINES, 1)
+
+    assert len(records["logs"]) == len(LINES)

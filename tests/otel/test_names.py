@@ -12,12 +12,14 @@ from otel.names import Instrument
 OTEL = Path(names.__file__).parent
 TABLES = {"names.py", "instruments.py"}
 UNITS = {"s", "1"}
-VERSIONS = {"1.0.48", "1.0.102", "exporter"}
+VERSIONS = {"1.0.48", "1.0.102", "exporter", "GenAI"}
 
 
 def test_every_spelling_belongs_to_one_row() -> None:
     spellings = Counter(
-        spelling for attribute in names.attributes() for spelling in {attribute.latest, *attribute.spellings("both")}
+        spelling
+        for attribute in names.attributes()
+        for spelling in {attribute.name, *attribute.spellings("both"), *attribute.spellings("latest")}
     )
     events = Counter(event.name for event in names.event_names())
     metrics = Counter(instrument.name for instrument in instruments.instruments())
@@ -47,9 +49,8 @@ def test_a_histogram_has_rising_bounds_and_a_counter_has_none() -> None:
 
 def test_every_metric_can_be_told_apart_by_repository_and_session_and_names_no_label_twice() -> None:
     for instrument in instruments.instruments():
-        assert instrument.labels[-3:] == (names.GIT_REPOSITORY, names.CONVERSATION_ID, names.SERVICE_VERSION), (
-            instrument
-        )
+        assert instrument.labels[-4:-2] == (names.GIT_REPOSITORY, names.CONVERSATION_ID), instrument
+        assert instrument.labels[-2:] == instruments.OF_RESOURCE == (names.SERVICE_VERSION, names.USER_NAME), instrument
         assert len(set(instrument.labels)) == len(instrument.labels), instrument
 
 

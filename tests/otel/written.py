@@ -15,7 +15,7 @@ from otel.names import Attribute, Content, EventName, Semconv
 INT64: Final = (-(1 << 63), (1 << 63) - 1)
 TIMES: Final = st.integers(0, (1 << 64) - 1)
 TEXTS: Final = st.one_of(st.text(max_size=40), st.text(st.characters(), max_size=300), st.just("x" * 5000))
-SEMCONVS: Final = st.sampled_from(["latest", "legacy", "both"])
+SEMCONVS: Final = st.sampled_from(["cli", "latest", "legacy", "both"])
 CONTENTS: Final = st.sampled_from(list(Content))
 CONTEXTS: Final = st.builds(Context, st.binary(min_size=16, max_size=16), st.binary(min_size=8, max_size=8))
 VALUES: Final = st.one_of(

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from otel import names
+from otel.machines.metrics.aggregate import AnyPoint
 from otel.model import Attributes, Span
-from otel.names import Semconv
+from otel.names import Instrument, Semconv
 from tests.parity import reasons
 from tests.parity.oracle import CliSpan, Session
 
 TOKENS = (names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHE_READ_TOKENS, names.CACHE_WRITE_TOKENS,
           names.REASONING_TOKENS)  # fmt: skip
-_AGENT, _TURN, _INTERACTION = names.AGENT_NAME.latest, names.TURN_ID.latest, names.INTERACTION_ID.latest
+_AGENT, _TURN, _INTERACTION = names.AGENT_NAME.name, names.TURN_ID.name, names.INTERACTION_ID.name
 NOTIFICATION = names.SYSTEM_NOTIFICATION.name
+_ROOT_MS_MAX = 1_000
 CUT_OFF = "query"
 """The CLI's error type of what it ended because a sub-agent failed."""
 
@@ -29,6 +31,7 @@ class Comparison:
     missing: list[CliSpan] = field(default_factory=list)
     underivable: list[tuple[CliSpan, str]] = field(default_factory=list)
     ours: list[Span] = field(default_factory=list)
+    points: list[tuple[Instrument, AnyPoint]] = field(default_factory=list)
     other_names: list[str] = field(default_factory=list)
     other_parents: list[str] = field(default_factory=list)
     explained_parents: list[str] = field(default_factory=list)
@@ -43,14 +46,15 @@ class Comparison:
         pairs = [
             (cli, ours)
             for cli, ours in self.matched
-            if cli.operation == operation and not (cut and cli.attributes.get(names.ERROR_TYPE.latest) == CUT_OFF)
+            if cli.operation == operation and not (cut and cli.attributes.get(names.ERROR_TYPE.name) == CUT_OFF)
         ]
         return [abs(getattr(cli, edge) - getattr(ours, edge)) / 1e6 for cli, ours in pairs]
 
 
 def compare(session: Session) -> Comparison:
     """Compare a session's spans."""
-    result = Comparison(session, ours=session.spans())
+    told = session.told()
+    result = Comparison(session, ours=told.spans, points=told.points)
     derivable = []
     for written in session.cli:
         reason = reasons.why_not(session, written)
@@ -75,11 +79,11 @@ def _explain_cut(result: Comparison) -> None:
     named = {f"{result.session.name}: {cli.name}" for cli, _ in result.matched if cli.parent in second}
     result.explained_parents += [where for where in result.other_parents if where in named]
     result.other_parents = [where for where in result.other_parents if where not in named]
-    if any(cli.attributes.get(names.ERROR_TYPE.latest) == CUT_OFF for cli, _ in result.matched):
+    if any(cli.attributes.get(names.ERROR_TYPE.name) == CUT_OFF for cli, _ in result.matched):
         result.other_names = []  # a tool that was ended before it was known what it runs
     root = f"{result.session.name}: invoke_agent: "
     result.other_tokens = [where for where in result.other_tokens if not where.startswith(root)]
-    theirs = [_typed(one) for cli in result.session.cli for name, one in cli.events if name == NOTIFICATION]
+    theirs = [_typed(one.attributes) for cli in result.session.cli for one in cli.events if one.name == NOTIFICATION]
     mine = [_typed(_spelled(one.attributes)) for span in result.ours for one in span.events
             if one.name.name == NOTIFICATION]  # fmt: skip
     for item in (*theirs, *mine):
@@ -105,8 +109,10 @@ def _cli_key(span: CliSpan, semconv: Semconv) -> Hashable:
     get = span.attributes.get
     about = {
         "execute_tool": get("gen_ai.tool.call.id"),
-        "chat": get("gen_ai.response.id") if semconv == "latest" else (get(_INTERACTION), get(_TURN)),
-        "invoke_agent": (get(_AGENT), _said(span.events)) if span.parent is None else get(_AGENT),
+        "chat": get("gen_ai.response.id") if semconv == "cli" else (get(_INTERACTION), get(_TURN)),
+        "invoke_agent": (get(_AGENT), _said([(one.name, one.attributes) for one in span.events]))
+        if span.parent is None
+        else get(_AGENT),
     }
     return span.operation, about.get(span.operation)
 
@@ -116,7 +122,7 @@ def _own_key(span: Span, semconv: Semconv) -> Hashable:
     said = _said([(event.name.name, _spelled(event.attributes)) for event in span.events])
     about = {
         "execute_tool": get(names.TOOL_CALL_ID),
-        "chat": get(names.RESPONSE_ID) if semconv == "latest" else (get(names.INTERACTION_ID), get(names.TURN_ID)),
+        "chat": get(names.RESPONSE_ID) if semconv == "cli" else (get(names.INTERACTION_ID), get(names.TURN_ID)),
         "invoke_agent": (get(names.AGENT_NAME), said) if span.parent_id is None else get(names.AGENT_NAME),
     }
     return span.operation, about.get(span.operation)
@@ -124,7 +130,7 @@ def _own_key(span: Span, semconv: Semconv) -> Hashable:
 
 def _said(events: list[tuple[str, dict[str, Any]]]) -> str | None:
     """Return which message began an interaction; one that a notification began has none."""
-    key = names.USER_MESSAGE_INTERACTION.latest
+    key = names.USER_MESSAGE_INTERACTION.name
     return next((attributes[key] for _, attributes in events if key in attributes), None)
 
 
@@ -155,7 +161,7 @@ def _compare_tokens(result: Comparison, cli: CliSpan, span: Span) -> None:
 
 
 def _compare_notifications(result: Comparison, cli: CliSpan, span: Span) -> None:
-    theirs = [_typed(attributes) for name, attributes in cli.events if name == NOTIFICATION]
+    theirs = [_typed(one.attributes) for one in cli.events if one.name == NOTIFICATION]
     mine = [_typed(_spelled(event.attributes)) for event in span.events if event.name.name == NOTIFICATION]
     if theirs and not any("github.copilot.message" in attributes for attributes in theirs):
         mine = [{key: value for key, value in item.items() if key != "github.copilot.message"} for item in mine]
@@ -165,11 +171,16 @@ def _compare_notifications(result: Comparison, cli: CliSpan, span: Span) -> None
 
 
 def _spelled(attributes: Attributes) -> dict[str, Any]:
-    return {attribute.latest: value for attribute, value in attributes.items()}
+    return {attribute.name: value for attribute, value in attributes.items()}
 
 
 def _typed(attributes: dict[str, Any]) -> dict[str, tuple[str, Any]]:
     return {key: (type(value).__name__, value) for key, value in attributes.items()}
+
+
+def roots_that_end_elsewhere(one: Comparison) -> int:
+    """Return how many roots end more than a second before or after the CLI's."""
+    return sum(cli.parent is None and abs(cli.end_ns - ours.end_ns) > _ROOT_MS_MAX * 1e6 for cli, ours in one.matched)
 
 
 def p95(values: Iterable[float]) -> float:

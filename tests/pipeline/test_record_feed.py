@@ -35,7 +35,7 @@ def _pack(measured: Sequence[list[Measurement]]) -> bytes:
 
 
 def _mapper(parts: Parts) -> Mapper:
-    return Mapper(parts.reader, lambda session: Bridge(session, SignalOptions()))
+    return Mapper(parts.reader, lambda file: Bridge(file.session, SignalOptions()))
 
 
 async def test_signals_share_one_reading(parts: Parts) -> None:

@@ -25,8 +25,10 @@ _ENCODED: Final = {
 """Rules whose example is base64 of something: what is replaced, and by the base64 of what."""
 _PUBLIC: Final = {
     ("azure-app-configuration-secret", 0),
+    ("calendar-address.published", 0),
     ("power-automate-webhook", 0),
     ("sentry-dsn-secret", 0),
+    ("tines-webhook", 0),
     ("zerotier-identity", 1),
 }
 """Parts of examples, by number, that are no secret: ids and public keys."""
@@ -77,7 +79,7 @@ class Kind:
             return True
         runs = len(_DIGITS.findall(value))
         wanted = _RUNS_MIN if self.is_judged and len(value) < 2 * _LONG else 1
-        has_digits = re.search("<(?!lower|upper|letters)", self.template) is not None
+        has_digits = re.search("<(?!lower|upper|letters|bip39)", self.template) is not None
         if self.is_judged and is_placeholder(value):
             return False
         if self.id == "said-secret" and not _NO_WORD.match(value):
@@ -115,7 +117,8 @@ def _drawn(kind: Kind, seed: str) -> tuple[str, list[tuple[int, str]]]:
 @cache
 def _shape(template: str) -> re.Pattern[str]:
     """Return an expression with a group for each random part."""
-    lengths = {"jwt": r"([\w.-]+)", "uuid": "(.{36})", "wif": "(.{52})", "bip39": "([a-z ]+)", "crc32": "(.{6})"}
+    lengths = {"jwt": r"([\w.-]+)", "uuid": "(.{36})", "wif": "(.{52})", "bip39": "([a-z ]+)", "crc32": "(.{6})",
+               "bytes": r"([\d,]+)"}  # fmt: skip
     fixed = [re.escape(text) for text in _PART.sub("\0", template).split("\0")]
     parts = [lengths.get(part[1], f"(.{{{part[2] or 1}}})") for part in _PART.finditer(template)]
     return re.compile("".join(one for pair in zip(fixed, [*parts, ""], strict=True) for one in pair), re.DOTALL)

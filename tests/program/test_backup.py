@@ -221,9 +221,11 @@ def test_the_copy_that_an_upgrade_makes_is_the_way_back(upgraded: Machine) -> No
     store = upgraded.state / "mission_control.db"
     events = events_in(store)
     upgraded.session().write(3)
-    upgraded.deliver(expected_exit=4)
+    upgraded.settings["log_format"] = "json"
+    said = [json.loads(line) for line in upgraded.exporter("run", "--until-idle").stderr.splitlines()]
     kept = upgraded.state / "mission_control.db.schema-11.backup"
 
+    assert [one["as"] for one in said if one["event"] == "store_kept"] == [str(kept)]
     assert (schema_of(kept), events_in(kept), events_in(store)) == (11, events, events + 3)
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     kept.replace(store)

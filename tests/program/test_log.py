@@ -104,3 +104,15 @@ def test_no_line_holds_content_whatever_a_receiver_answers(machine: Machine) -> 
 
     assert {"sink_waiting", "quarantined"} <= set(events(running))  # the control: there was something to tell
     assert CONTENT not in running.text()
+
+
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_an_error_of_the_settings_has_the_form_that_they_ask_for(machine: Machine, by_variable: bool) -> None:
+    machine.settings |= {"port": "none"} | ({} if by_variable else {"log_format": "json"})
+    machine.environment |= {"EXPORTER_LOG_FORMAT": "json"} if by_variable else {}
+
+    answer = machine.exporter("run")
+
+    [line] = map(json.loads, answer.stderr.splitlines())
+    assert (answer.returncode, line["event"], line["level"], line["kind"]) == (3, "failed", "error", "configuration")
+    assert "expected port to be an integer" in line["message"]

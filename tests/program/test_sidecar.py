@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from tests.program.driver import Machine, Running
-from tests.program.floor import Reply
+from tests.program.floor import Floor, Reply
 from tests.program.session_files import SessionFile
 from tests.program.waiting import until
 
@@ -55,16 +57,6 @@ with open(directory / "events.jsonl", "ab", buffering=0) as file:
 """
 
 
-@pytest.fixture
-def pod(machine: Machine) -> Iterator[Machine]:
-    """A machine whose files are of the CLI's user, and whose receiver is on loopback."""
-    machine.with_floor().settings |= {"log_format": "json", "linger_seconds": 60}
-    machine.environment["EXPORTER_STATE_DIR"] = str(machine.root / "volume" / "state")
-    machine.environment["XDG_CACHE_HOME"] = str(machine.root / "cache")
-    machine.state = machine.root / "volume" / "state"
-    yield machine
-
-
 def own(machine: Machine) -> None:
     """Give everything on this machine to the user of the CLI; others may not look into its directory."""
     (machine.root / "volume").mkdir(exist_ok=True)
@@ -89,6 +81,41 @@ def cli(session: SessionFile) -> "subprocess.Popen[bytes]":
     return process
 
 
+@dataclass(slots=True)
+class Pod:
+    """A session that is open, and the exporter beside it, which has delivered two events; `number` is its own here."""
+
+    machine: Machine
+    floor: Floor
+    session: SessionFile
+    cli: "subprocess.Popen[bytes]"
+    running: Running
+    number: int
+
+    def stop(self, *whom: str) -> None:
+        """Ask the exporter or the CLI to end, kill the CLI, or wait until one of them has ended, in this order."""
+        for one in whom:
+            match one:
+                case "exporter":
+                    os.kill(self.number, signal.SIGTERM)
+                case "exporter ends":
+                    until(lambda: not self.running.alive, "the end of the exporter")
+                case "cli":
+                    self.cli.send_signal(signal.SIGTERM)
+                case "cli ends":
+                    self.cli.wait(60)
+                case "cli dies":
+                    self.cli.kill()
+
+    def named(self) -> list[str]:
+        """The names of the lines of the exporter's log."""
+        lines = [json.loads(one) for one in self.running.text().splitlines(keepends=True) if one.endswith("\n")]
+        return [str(one["event"]) for one in lines]
+
+    def wait_for(self, name: str) -> None:
+        until(lambda: name in self.named(), f"the line {name}")
+
+
 def sidecar(machine: Machine) -> tuple[Running, int]:
     """An exporter in its own namespaces, and the number that it has here."""
     prefix = [*NAMESPACES, "sh", "-c", MOUNTED, str(machine.home), *AS_CLI]
@@ -98,108 +125,83 @@ def sidecar(machine: Machine) -> tuple[Running, int]:
     return running, int(children[0])
 
 
-def events(running: Running) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in running.text().splitlines(keepends=True) if line.endswith("\n")]
-
-
-def test_what_the_cli_writes_in_its_last_second_arrives(pod: Machine) -> None:
-    assert pod.floor is not None
-    session = pod.session()
-    own(pod)
+@contextmanager
+def opened(machine: Machine, linger_seconds: float = 60) -> Iterator[Pod]:
+    """A machine whose files are of the CLI's user and whose receiver is on loopback, with a session and an exporter."""
+    machine.with_floor().settings |= {"log_format": "json", "linger_seconds": linger_seconds}
+    machine.environment["EXPORTER_STATE_DIR"] = str(machine.root / "volume" / "state")
+    machine.environment["XDG_CACHE_HOME"] = str(machine.root / "cache")
+    machine.state = machine.root / "volume" / "state"
+    session = machine.session()
+    own(machine)
     with cli(session) as process:
-        running, number = sidecar(pod)
-        pod.floor.wait_for(session.id, 2)
-        status = Path(f"/proc/{number}/status").read_text()
-
-        os.kill(number, signal.SIGTERM)
-        process.send_signal(signal.SIGTERM)
-        until(lambda: not running.alive, "the end of the exporter")
-
-    assert "\nNSpid:" in status and status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1] == "1"
-    assert not IS_ROOT or f"Uid:\t{UID}\t" in status
-    assert pod.floor.lines(session.id) == session.durable() and len(session.durable()) == 7
-    named = [one["event"] for one in events(running) if one["event"] not in ("caught_up", "settings_note")]
-    assert named == ["started", "ready", "lingering", "stopping", "stopped"]
-    assert running.process.returncode == 0
+        running, number = sidecar(machine)
+        assert machine.floor is not None
+        machine.floor.wait_for(session.id, 2)
+        yield Pod(machine, machine.floor, session, process, running, number)
 
 
-def test_without_lingering_it_stops_following_at_once(pod: Machine) -> None:
-    """The control: this is what is lost."""
-    assert pod.floor is not None
-    pod.settings["linger_seconds"] = 0
-    session = pod.session()
-    own(pod)
-    with cli(session) as process:
-        running, number = sidecar(pod)
-        pod.floor.wait_for(session.id, 2)
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a pod ends, how many of the seven events arrive, and how long the exporter stays at least."""
 
-        os.kill(number, signal.SIGTERM)
-        until(lambda: not running.alive, "the end of the exporter")
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-    assert pod.floor.count(session.id) == 2
-    assert len(session.durable()) == 7
+    linger_seconds: float
+    stopped: tuple[str, ...]
+    arrive: int
+    lines: tuple[str, ...]
+    seconds_min: float = 0
 
 
-def test_a_cli_that_is_killed_holds_it_until_the_time_is_over_and_no_longer(pod: Machine) -> None:
-    assert pod.floor is not None
-    pod.settings["linger_seconds"] = 4
-    session = pod.session()
-    own(pod)
-    with cli(session) as process:
-        running, number = sidecar(pod)
-        pod.floor.wait_for(session.id, 2)
-        process.kill()
+_LINGERED: Final = ("started", "ready", "lingering", "stopping", "stopped")
+ENDINGS: Final = {
+    "all are asked at once": Ending(60, ("exporter", "cli", "exporter ends"), 7, _LINGERED),
+    "the control, without lingering": Ending(
+        0, ("exporter", "exporter ends", "cli", "cli ends"), 2, ("started", "ready", "stopping", "stopped")
+    ),
+    # Nobody in the container of the exporter can tell that the CLI is gone.
+    "a CLI that was killed": Ending(4, ("cli dies", "exporter", "exporter ends"), 2, _LINGERED, seconds_min=4),
+}
 
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_what_the_cli_writes_in_its_last_second_arrives_if_it_lingers(machine: Machine, ending: Ending) -> None:
+    with opened(machine, ending.linger_seconds) as pod:
+        status = Path(f"/proc/{pod.number}/status").read_text()
         begun = time.monotonic()
-        os.kill(number, signal.SIGTERM)
-        until(lambda: not running.alive, "the end of the exporter")
+        pod.stop(*ending.stopped)
 
-    assert time.monotonic() - begun >= 4  # nobody in its container can tell that the CLI is gone
-    assert running.process.returncode == 0
+    assert time.monotonic() - begun >= ending.seconds_min
+    assert status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1] == "1"
+    assert not IS_ROOT or f"Uid:\t{UID}\t" in status
+    assert pod.floor.lines(pod.session.id) == pod.session.durable()[: ending.arrive]
+    assert [one for one in pod.named() if one not in ("caught_up", "settings_note")] == list(ending.lines)
+    assert pod.running.process.returncode == 0
+    assert len(pod.session.durable()) == 7 or pod.cli.returncode == -signal.SIGKILL
 
 
-def test_a_receiver_that_is_away_is_awaited_as_long(pod: Machine) -> None:
-    assert pod.floor is not None
-    session = pod.session()
-    own(pod)
-    with cli(session) as process:
-        running, number = sidecar(pod)
-        pod.floor.wait_for(session.id, 2)
+def test_a_receiver_that_is_away_is_awaited_as_long(machine: Machine) -> None:
+    with opened(machine) as pod:
         pod.floor.answer = lambda _: Reply(503)
-
-        os.kill(number, signal.SIGTERM)
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-        until(lambda: any(one["event"] == "sink_waiting" for one in events(running)), "a failure")
-        assert running.alive
+        pod.stop("exporter", "cli", "cli ends")
+        pod.wait_for("sink_waiting")
+        assert pod.running.alive
         pod.floor.answer = lambda _: Reply()
-        until(lambda: not running.alive, "the end of the exporter")
+        pod.stop("exporter ends")
 
-    assert pod.floor.lines(session.id) == session.durable()
+    assert pod.floor.lines(pod.session.id) == pod.session.durable()
 
 
-def test_a_second_signal_ends_it_at_once_and_the_next_start_goes_on(pod: Machine) -> None:
-    assert pod.floor is not None
-    session = pod.session()
-    own(pod)
-    with cli(session) as process:
-        running, number = sidecar(pod)
-        pod.floor.wait_for(session.id, 2)
-
-        os.kill(number, signal.SIGTERM)
-        until(lambda: any(one["event"] == "lingering" for one in events(running)), "that it lingers")
-        os.kill(number, signal.SIGTERM)
-        until(lambda: not running.alive, "the end of the exporter")
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-    again, number = sidecar(pod)
-    pod.floor.wait_for(session.id, 7)
+def test_a_second_signal_ends_it_at_once_and_the_next_start_goes_on(machine: Machine) -> None:
+    with opened(machine) as pod:
+        pod.stop("exporter")
+        pod.wait_for("lingering")
+        pod.stop("exporter", "exporter ends", "cli", "cli ends")
+    again, number = sidecar(machine)
+    pod.floor.wait_for(pod.session.id, 7)
     os.kill(number, signal.SIGTERM)
     until(lambda: not again.alive, "the end of the next one")
 
-    assert running.process.returncode == 128 + signal.SIGTERM
+    assert pod.running.process.returncode == 128 + signal.SIGTERM
     assert again.process.returncode == 0  # the session has ended: nothing is awaited
-    assert pod.floor.lines(session.id) == session.durable()
+    assert pod.floor.lines(pod.session.id) == pod.session.durable()
     assert pod.floor.repeated() == 0

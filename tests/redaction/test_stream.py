@@ -63,3 +63,10 @@ def test_a_key_is_held_from_its_first_dash_to_its_last() -> None:
 
         assert told.startswith("before [REDACTED:private-key:")
         assert told.endswith("] after")
+
+
+def test_a_key_without_an_end_is_held_however_long_it_is() -> None:
+    text = expanded("-----BEGIN RSA PRIVATE KEY-----\n" + "<base64:64>\n" * 30, "stream")
+
+    assert not any(line in shown(text, 7) for line in text.splitlines())
+    assert "no key" in shown("-----BEGIN RSA PRIVATE KEY-----\n" + "this is no key\n" * 60, 7)

@@ -121,7 +121,7 @@ class Endpoint(FarSide):
     def _record(self, identity: str) -> bytes:
         session = next((one for one in (re.fullmatch(r"in (.*)|(s\d)-\d", identity),) if one), None)
         name = (session[1] or session[2]) if session else "s"
-        return log_bytes(LogRecord(1, identity, "user.message", 9, None, name), Content.METADATA, "latest", 2)
+        return log_bytes(LogRecord(1, identity, "user.message", 9, None, name), Content.METADATA, "cli", 2)
 
 
 class _Otlp(SinkContract):

@@ -1,5 +1,7 @@
 """Run by the tests of the store in a process of its own: does something for ever, until it is killed."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -39,5 +41,16 @@ def lock(state_dir: Path) -> None:
         sys.stdin.read()
 
 
+def lock_in_child(state_dir: Path) -> None:
+    """Holds the lock, and lets a child have it too until standard input is closed."""
+    with StateLock(state_dir):
+        if os.fork() == 0:
+            sys.stdin.read()
+            os._exit(0)
+        print("held", flush=True)
+        signal.pause()
+
+
 if __name__ == "__main__":
-    {"marks": marks, "quarantine": quarantine, "lock": lock}[sys.argv[1]](Path(sys.argv[2]))
+    chosen = {"marks": marks, "quarantine": quarantine, "lock": lock, "lock_in_child": lock_in_child}[sys.argv[1]]
+    chosen(Path(sys.argv[2]))

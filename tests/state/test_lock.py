@@ -1,9 +1,11 @@
 """One exporter owns a state directory, and the directory is this user's alone."""
 
+import fcntl
 import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,30 @@ def test_kill_9_gives_the_lock_back(tmp_path: Path) -> None:
 
     with StateLock(tmp_path) as lock:
         assert lock.holder() == os.getpid()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is inherited there")
+@pytest.mark.parametrize("lets_go", [True, False])
+def test_what_a_child_of_a_killed_owner_still_holds_is_waited_for(
+    tmp_path: Path, lets_go: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exporter.state.lock._LET_GO_SECONDS", 60.0 if lets_go else 0.05)
+    with running("lock_in_child", tmp_path) as process:
+        assert process.stdout is not None and process.stdin is not None
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        with (tmp_path / "lock").open() as file, pytest.raises(BlockingIOError):  # the child has it
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+        if lets_go:
+            threading.Timer(0.1, process.stdin.close).start()
+            with StateLock(tmp_path) as lock:
+                assert lock.holder() == os.getpid()
+            process.stdin = None
+        else:
+            with pytest.raises(LockedError):
+                StateLock(tmp_path).acquire()
 
 
 def test_it_can_be_taken_again_after_it_was_given_back(tmp_path: Path) -> None:

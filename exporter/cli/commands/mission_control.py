@@ -1,12 +1,14 @@
 """`exporter mission-control`: the receiver and its web page alone, and the tokens that open it."""
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from exporter.cli.command import CommandContext, argument, command, option
+from exporter.cli.output.notices import Notices
 from exporter.cli.output.table import Column, TerminalView, table
 from exporter.cli.values import FILE, WholeNumber
 from exporter.errors import UsageError
@@ -110,9 +112,9 @@ def serve(
         _store(context, settings, store),
         Certificate(Path(certificate), Path(key)) if certificate and key else None,
     )
-    say = context.out.notice
     where: dict[str, Any] = {"host": host, "port": port, "certificate": tls, "public_url": public_url}
-    return asyncio.run(app.serve(settings, opened, **where, token_file=token_file, on_notice=say))
+    with closing(Notices(context.out, level=settings.log_level)) as notices:
+        return asyncio.run(app.serve(settings, opened, **where, token_file=token_file, on_notice=notices))
 
 
 def _store(context: CommandContext, settings: "Settings", url: str | None) -> str:

@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
+from exporter.core.notice import Notice
+
 if TYPE_CHECKING:
     from exporter.missioncontrol.live.notes import Heard, Notes
     from exporter.missioncontrol.search.index import TextIndex
@@ -120,7 +122,7 @@ class Store(Protocol):
 
     index_of: "Callable[[Database], TextIndex] | None" = None
     """For an engine beside which no index is kept: what searches the events themselves, in a job."""
-    notices: list[str]
+    notices: list[Notice]
     """What happened to the store when it was opened, for a person."""
     path: Path | None = None
     """The file beside which other files may be kept; None when nothing outlives the process."""

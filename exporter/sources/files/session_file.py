@@ -16,6 +16,7 @@ from exporter.core.events.lines import LineSplitter, Oversized
 from exporter.core.events.redaction import Verdicts
 from exporter.core.events.tool_calls import Start, ToolCalls, starts_in
 from exporter.sources.files.cli_process import Liveness
+from exporter.sources.files.homes import login_name
 
 CHUNK_BYTES: Final = 1 << 19
 _AHEAD_MAX: Final = 2
@@ -133,6 +134,11 @@ class SessionFile:
     def problem(self) -> str | None:
         """Return why the file cannot be followed, None when it can."""
         return self.unseen or self.unopened
+
+    @property
+    def owner(self) -> str | None:
+        """Return the login name of who owns the file; of a journal, which is ours, nobody is known."""
+        return None if self.is_journal else login_name(self.uid)
 
     def refresh(self, files: OpenFiles) -> str | None:
         """Check the file again; return why its generation changed, None when it did not."""

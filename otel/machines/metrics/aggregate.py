@@ -185,7 +185,7 @@ def written(sums: Sums) -> bytes:
         [
             _VERSION,
             sums.width_ns,
-            {instrument.name: [label.latest for label in instrument.labels] for instrument in known},
+            {instrument.name: [label.name for label in instrument.labels] for instrument in known},
             [(span, _entries(cells.items())) for span, cells in sums.cells.items()],
             [_entries(pairs) for pairs in sums.ready],
             _entries(sums.series.items()),
@@ -276,7 +276,7 @@ class MetricStream:
 
     temporality: Temporality = "cumulative"
     content: Content = Content.METADATA
-    semconv: Semconv = "latest"
+    semconv: Semconv = "cli"
     session_label: bool = False
     width_ns: int = 10 * _SECOND
     series_max: int = 1_000
@@ -532,7 +532,7 @@ class Aggregate:
     def _hidden_positions(self, instrument: Instrument) -> tuple[int, ...] | None:
         """Return the positions of hidden labels, None for an instrument that is not sent."""
         stream = self._stream
-        if "both" not in (instrument.semconv, stream.semconv) and instrument.semconv != stream.semconv:
+        if stream.semconv not in instrument.semconvs:
             return None
         return tuple(
             place
@@ -543,7 +543,7 @@ class Aggregate:
     def _shown(self, instrument: Instrument, by_name: Mapping[str, Value | None]) -> Labels:
         hidden = self._hidden[instrument] or ()
         return tuple(
-            None if place in hidden else by_name.get(label.latest) for place, label in enumerate(instrument.labels)
+            None if place in hidden else by_name.get(label.name) for place, label in enumerate(instrument.labels)
         )
 
     def _add_first(self, measurement: Measurement, labels: Labels) -> None:

@@ -27,6 +27,19 @@ _CALL_RESULT: Final = "model.call_final_result"
 _RESULTS: Final = frozenset(
     ("success", "http_400", "http_413", "http_429", "http_4xx", "http_5xx", "transport_error", "other_error")
 )
+_MCP: Final = "session.mcp_server_status_changed"
+_CONNECTED: Final = {"connected": "success", "failed": "failure"}
+_SANDBOX: Final = "sandbox.decision"
+_SANDBOX_WORDS: Final = frozenset(
+    (
+        *("policy_resolved", "spawn_completed", "enforcement_state", "access_denied", "access_recorded"),
+        *("bypass_decided", "permissive_retry_decided", "permissive_retry_completed"),
+        *("process", "filesystem", "network", "routing", "bypass", "credentials", "platform"),
+        *("resolved", "inactive", "engaged", "succeeded", "failed", "degraded", "denied", "approved", "declined"),
+        *("allowed", "shell", "builtin_filesystem", "search", "web_fetch", "mcp", "lsp"),
+        *("macos", "linux", "windows"),
+    )
+)
 _ID_LENGTH_MAX: Final = 256
 _TYPE: Final = re.compile(r"[A-Za-z_.]{1,80}")
 
@@ -38,7 +51,19 @@ class _Data(msgspec.Struct, gc=False):
     currentTokens: float = 0  # noqa: N815  the wire's own name
 
 
+class _Change(msgspec.Struct, gc=False):
+    """What a server or the sandbox of a command came to."""
+
+    status: str = ""
+    kind: str = ""
+    control: str = ""
+    outcome: str = ""
+    enforcementPoint: str = ""  # noqa: N815  the wire's own name
+    platform: str = ""
+
+
 _read: Final = msgspec.json.Decoder(_Data).decode
+_read_change: Final = msgspec.json.Decoder(_Change).decode
 
 
 class LiveMetering:
@@ -51,8 +76,11 @@ class LiveMetering:
         """Return the measurements of an event; `now_ns` replaces an unreadable timestamp. Never raises."""
         time_ns = nanoseconds(timestamp) or now_ns
         shown_type = type if is_known(type) and _TYPE.fullmatch(type) else OTHER
-        meter = Meter((None, session, None), time_ns)
+        meter = Meter((None, session, None, None), time_ns)
         meter.note(instruments.LIVE_EVENTS, 1, shown_type)
+        if type in (_MCP, _SANDBOX):
+            _measure_change(type, data, meter)
+            return meter.found
         requested, completed = _wait_kind(type, _BEGINNINGS), _wait_kind(type, _ENDS)
         if not requested and not completed and type not in (_USAGE, _CALL_RESULT):
             return meter.found
@@ -75,6 +103,19 @@ class LiveMetering:
             result = facts.result if facts.result in _RESULTS else OTHER
             meter.note(instruments.LIVE_MODEL_CALLS, 1, result)
         return meter.found
+
+
+def _measure_change(type: str, data: bytes, meter: Meter) -> None:
+    try:
+        change = _read_change(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return
+    if type == _SANDBOX:
+        told = (change.kind, change.control, change.outcome, change.enforcementPoint, change.platform)
+        words = (word if word in _SANDBOX_WORDS else OTHER for word in told)
+        meter.note(instruments.SANDBOX_OPERATIONS, 1, *words)
+    elif change.status in _CONNECTED:
+        meter.note(instruments.MCP_CONNECTIONS, 1, _CONNECTED[change.status])
 
 
 def _wait_kind(type: str, endings: tuple[str, ...]) -> str:

@@ -53,6 +53,9 @@ class SpanMetrics:
                 self._tool(span, meter)
             case names.INVOKE_AGENT:
                 self._agent(span, meter)
+            case names.INVOKE_WORKFLOW:
+                workflow = _label(span, names.WORKFLOW_NAME)
+                meter.note(metric.WORKFLOW_DURATION, _seconds(span), workflow, _label(span, names.ERROR_TYPE))
             case names.PERMISSION:
                 kind = _label(span, names.PERMISSION_KIND)
                 meter.note(metric.PERMISSIONS, 1, kind, _label(span, names.PERMISSION_RESULT))
@@ -73,9 +76,9 @@ class SpanMetrics:
         parent_counts = self._counts_of_parent(span)
         parent_counts.calls += 1
         parent_counts.models = models
-        if self._semconv != "legacy":
+        if self._semconv in names.NEW:
             meter.add(metric.CALL_DURATION, _seconds(span), labels)
-        if self._semconv != "latest":
+        if self._semconv in names.OLD:
             meter.add(metric.OPERATION_DURATION, _seconds(span), labels)
 
     def _tool(self, span: Span, meter: Meter) -> None:
@@ -133,11 +136,11 @@ _LOCATED: Final = frozenset(("session.start", "session.resume", "session.context
 class Metering:
     """Measures the events of one session in file order. The same events always give the same measurements."""
 
-    def __init__(self, session: str, semconv: Semconv = "latest") -> None:
+    def __init__(self, session: str, semconv: Semconv = "cli", user: str | None = None) -> None:
         self.calls = Calls(semconv)
         self.began_ns = 0
         self._session = session
-        self._shared: tuple[Value | None, ...] = (None, session, None)
+        self._shared: tuple[Value | None, ...] = (None, session, None, user)
         self._spans = SpanMetrics(semconv, self.calls)
         self._now_ns = 0
         self._start_ns = 0
@@ -178,12 +181,13 @@ class Metering:
             return
         if event.type != "session.context_changed":
             began = payload(event, payloads.Began)
-            version = label(began.copilot_version) or self._shared[2]
-            self._shared = (label(began.context.repository) or self._shared[0], self._session, version)
+            repository, session, version, user = self._shared
+            repository, version = label(began.context.repository) or repository, label(began.copilot_version) or version
+            self._shared = (repository, session, version, user)
             self.began_ns = self._now_ns
             self._start_ns = self._now_ns if event.type == "session.start" else 0
         else:
-            self._shared = (label(payload(event, payloads.Where).repository), self._session, self._shared[2])
+            self._shared = (label(payload(event, payloads.Where).repository), *self._shared[1:])
 
     def _measure_spans(self, spans: Iterable[Span], meter: Meter) -> None:
         for span in spans:

@@ -13,7 +13,7 @@ _TEXT_CHARACTERS_MAX: Final = 256
 _CALLS_SPREAD_MAX: Final = 10_000
 _AMOUNT_MAX: Final = 2**60
 _SHARED_AT_FIRST: Final = SHARED[:2]
-"""Those that measurements of earlier versions of this program have."""
+"""Those that measurements of all earlier versions of this program have."""
 
 
 class Meter:
@@ -107,8 +107,8 @@ def pack(measurements: list[Measurement]) -> bytes:
 def _with_later(labels: _Labels, instrument: Instrument | None) -> _Labels:
     """Return labels with none for those that an instrument has had only since they were packed."""
     missing = len(instrument.labels) - len(labels) if instrument is not None else 0
-    if missing <= 0:
-        return labels
+    if missing <= 1:
+        return labels + (None,) * missing  # the user came last
     shared = len(_SHARED_AT_FIRST)
     later = len(SHARED) - shared
     return (*labels[:-shared], *(None,) * (missing - later), *labels[-shared:], *(None,) * later)

@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 from otel import instruments as metric
 from otel.event import Event, payload
 from otel.machines.metrics.measurements import Meter, amount, label
-from otel.names import CHAT, Semconv, Value
+from otel.names import CHAT, NEW, OLD, Semconv, Value
 from otel.payloads import AssistantMessage, Began, ModelMetrics, Number, Shutdown, UsageRecord
 
 NANO: Final = 1_000_000_000
@@ -128,8 +128,8 @@ class Calls:
 
     def __init__(self, semconv: Semconv) -> None:
         self.provider: Value | None = None
-        self._latest = semconv != "legacy"
-        self._legacy = semconv != "latest"
+        self._new = semconv in NEW
+        self._old = semconv in OLD
         self._labels: _CallLabels | None = None
         self._last_call: str | None = None
         self._unanswered: set[str | None] = set()
@@ -164,7 +164,7 @@ class Calls:
         self._recorded.add(usage.model or "")
         labels = self._labels_of(usage.model, meter)
         read, written = amount(usage.input_tokens), amount(usage.output_tokens)
-        if self._latest:
+        if self._new:
             cache_read, cache_written = amount(usage.cache_read_tokens), amount(usage.cache_write_tokens)
             tokens = (read, written, cache_read, cache_written, amount(usage.reasoning_tokens))
             _count_tokens(tokens, labels, meter)
@@ -176,7 +176,7 @@ class Calls:
             if room and read is not None:
                 meter.add(metric.CONTEXT_UTILIZATION, read / room, labels.model)
             meter.add(metric.TIME_TO_FIRST_CHUNK, first_ms / 1000 if first_ms is not None else None, labels.first_chunk)
-        if self._legacy:
+        if self._old:
             meter.add(metric.TOKEN_USAGE, read, labels.read)
             meter.add(metric.TOKEN_USAGE, written, labels.written)
         cost = amount(usage.cost)

@@ -11,8 +11,9 @@ from typing import Final
 from otel import names
 from otel.event import Event, payload
 from otel.machines.traces.chats import Chats, Invocation
-from otel.machines.traces.spans import Spans, add_event, cut, fill
+from otel.machines.traces.spans import Spans, cut, fill
 from otel.machines.traces.tools import Tools
+from otel.machines.traces.workflows import Workflows
 from otel.model import Attributes, Context
 from otel.payloads import AnyAgentEvent, Hook, Subagent
 
@@ -27,6 +28,7 @@ class AgentSpans:
     spans: Spans
     chats: Chats
     tools: Tools
+    workflows: Workflows
     active_count: int = 0
     known: dict[str, Invocation] = field(default_factory=dict)
     _hooks: dict[str, str] = field(default_factory=dict)
@@ -75,6 +77,8 @@ class AgentSpans:
         if known is None or known.ended:
             known = self._begin(event, agent, data.tool_call_id or agent, now, above, data.parent_id)
             known.awaiting = (event.id, now)
+            if data.workflow_run_id:
+                self.workflows.adopt(known.span, data.workflow_run_id, event, now)
         else:
             self._move(known, data.tool_call_id)
             self._place(known, data.tool_call_id or agent, data.parent_id)
@@ -85,7 +89,7 @@ class AgentSpans:
             (names.REQUEST_MODEL, data.model),
             (names.SUBAGENT_MODE, data.execution_mode),
         )
-        if self.spans.legacy and data.agent_name:
+        if data.agent_name:
             known.span.attributes[names.AGENT_ID] = f"builtin:{cut(data.agent_name)}"
         return known
 
@@ -107,7 +111,7 @@ class AgentSpans:
         if event.type == "subagent.failed":
             if known.error is None:
                 said: Attributes = {names.EXCEPTION_TYPE: "SubagentError"}
-                add_event(known.span, now, names.EXCEPTION, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
+                self.spans.failed(known.span, now, fill(said, (names.EXCEPTION_MESSAGE, data.error)))
             known.error = known.error or "SubagentError"
             known.span.failure = cut(data.error) if data.error else known.span.failure
         else:
@@ -118,7 +122,7 @@ class AgentSpans:
     def end(self, agent: Invocation, now: int) -> None:
         """End an agent and what of it is open."""
         self.chats.finish_open(agent, now)
-        fill(agent.span.attributes, (names.PROVIDER, self.chats.provider))
+        fill(agent.span.attributes, (names.PROVIDER, self.chats.provider_of_agent))
         self.spans.done.append(agent.end(now, caches=self.spans.legacy))
         self.active_count -= 1
 
@@ -146,7 +150,7 @@ class AgentSpans:
     ) -> Invocation:
         parent = self.tools.context_of_call(spawned_by) or above
         span = self.spans.begin(names.INVOKE_AGENT, event.id, now, parent, None)
-        fill(span.attributes, (names.PROVIDER, self.chats.provider), (names.AGENT_INSTANCE_ID, agent))
+        fill(span.attributes, (names.PROVIDER, self.chats.provider_of_agent), (names.AGENT_INSTANCE_ID, agent))
         begun = Invocation(span, agent=agent, tool_call_id=spawned_by, first_tool=self.tools.count)
         self._place(begun, spawned_by, named)
         self.known.pop(agent, None)

@@ -12,6 +12,7 @@ from otel import names
 from otel.event import Event, payload
 from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.spans import Spans, cut, fill, link, span_id, trace_id
+from otel.machines.traces.workflows import Workflows
 from otel.model import Attributes, Context, Kind, Link
 from otel.payloads import Began, ChangePayload, MessagePayload, Subagent, Where
 
@@ -27,6 +28,7 @@ class Interactions:
 
     spans: Spans
     chats: Chats
+    workflows: Workflows
     external_parent: Context | None
     root: Invocation | None = None
     last: Context | None = None
@@ -49,7 +51,7 @@ class Interactions:
         span.attributes.update(self._place)
         fill(
             span.attributes,
-            (names.PROVIDER, self.chats.provider),
+            (names.PROVIDER, self.chats.provider_of_agent),
             (names.AGENT_ID, names.MAIN_AGENT),
             (names.AGENT_NAME, self._agent_name),
             (names.AGENT_VERSION, self.version),
@@ -69,10 +71,12 @@ class Interactions:
         """End the interaction that is open."""
         self.root = None
         self.chats.finish_open(root, now)
-        fill(root.span.attributes, (names.PROVIDER, self.chats.provider))
+        fill(root.span.attributes, (names.PROVIDER, self.chats.provider_of_agent))
         if self._origin is not None and root.span.start_ns < self._copied_until_ns:
             root.span.links.append(self._in_origin(self._origin, root.span.opened_by))
         self.spans.done.append(root.end(now, caches=self.spans.legacy))
+        if root.workflow is not None:
+            self.workflows.around(root.span, root.workflow)
 
     def began(self, event: Event) -> Began:
         """The session begins or goes on."""

@@ -11,12 +11,13 @@ they are read live, a month later, or by several processes in turn. The rules:
 * An event counts once, by its id.
 
 `semconv="legacy"` also gives spans the shape that CLI 1.0.48 gives them: the root is a client span, a `chat` span
-lasts for its whole turn (see `chats`) and carries notifications and hooks.
+lasts for its whole turn (see `chats`) and carries notifications and hooks. With `semconv="latest"` what failed is told
+for log records and not on spans (`TraceResult.told`), and what several agents do for one result is below a workflow.
 
 A handler per event type updates the open spans and returns the context of the event.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -30,11 +31,13 @@ from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_message
 from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link, orphan, parse_traceparent
 from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
-from otel.model import Context, Span
+from otel.machines.traces.workflows import Workflows
+from otel.model import Context, Span, SpanEvent
 from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
 PROCESS_CRASH: Final = "process_crash"
+_PLAN: Final = "plan"
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
 _CONTEXT_CHANGES: Final = frozenset(
     ("session.model_change", "session.context_changed", "session.handoff", "subagent.selected", "subagent.deselected")
@@ -68,6 +71,7 @@ class TraceResult(Struct, gc=False):
 
     `is_duplicate` says that its id occurred before, so it has no effect. `path` has the sub-agents from the outermost
     to the one whose event it is. `version` is that of the CLI which wrote the event, `spans_version` of the one before.
+    `told` are events that are log records of their own, each with its place.
     """
 
     spans: list[Span]
@@ -76,6 +80,7 @@ class TraceResult(Struct, gc=False):
     path: tuple[str, ...] = ()
     version: str | None = None
     spans_version: str | None = None
+    told: Sequence[tuple[Context, SpanEvent]] = ()
 
 
 class Traces:
@@ -87,14 +92,15 @@ class Traces:
     """
 
     def __init__(
-        self, session: str, *, semconv: Semconv = "latest", content: bool = False, traceparent: str | None = None
+        self, session: str, *, semconv: Semconv = "cli", content: bool = False, traceparent: str | None = None
     ) -> None:
-        self.spans = Spans(session, legacy=semconv == "legacy", content=content)
+        self.spans = Spans(session, semconv, content)
         self.chats = Chats(self.spans)
         self.tools = Tools(self.spans)
         self.waits = Waits(self.spans)
-        self.agents = AgentSpans(self.spans, self.chats, self.tools)
-        self.interactions = Interactions(self.spans, self.chats, parse_traceparent(traceparent))
+        self.workflows = Workflows(self.spans)
+        self.agents = AgentSpans(self.spans, self.chats, self.tools, self.workflows)
+        self.interactions = Interactions(self.spans, self.chats, self.workflows, parse_traceparent(traceparent))
         self.active_ns = 0
         self._last_ns = 0
         self._recent_ids = RecentIds(RECENT_IDS_MIN)
@@ -102,7 +108,8 @@ class Traces:
     @property
     def open(self) -> bool:
         """Whether any span has begun and not ended."""
-        return bool(self.interactions.root or self.tools.open or self.waits.open or self.agents.active_count)
+        inner = self.tools.open or self.waits.open or self.workflows.open
+        return bool(self.interactions.root or inner or self.agents.active_count)
 
     def take(self, event: Event) -> TraceResult:
         """Process the next event of the session. A duplicate has no effect."""
@@ -116,7 +123,10 @@ class Traces:
         if event.type not in _PASSIVE:
             self.active_ns = now
         done = self.spans.pop_done() if self.spans.done else []
-        return TraceResult(done, context, False, self.agents.path(event.agent_id))
+        result = TraceResult(done, context, False, self.agents.path(event.agent_id))
+        if self.spans.told:
+            result.told = self.spans.pop_told()
+        return result
 
     def process_died(self, error: str = PROCESS_CRASH) -> list[Span]:
         """End all open spans at the last event, for a reason that no event says. A second call returns nothing."""
@@ -173,6 +183,8 @@ class Traces:
             if orphaned_by:
                 self._orphan(agent, now, orphaned_by)
             self.agents.end(agent, now)
+        for span in self.workflows.pop_all():
+            self.spans.done.append(orphan(span, now, orphaned_by) if orphaned_by else finish(span, now, "cancelled"))
         root = self.interactions.root
         if root is not None and orphaned_by:
             self._orphan(root, now, orphaned_by)
@@ -199,6 +211,8 @@ def _user_message(state: Traces, event: Event, now: int) -> Context | None:
         state.close(state.active_ns)
         root = state.begin(event, now)
     root.interaction_id = said.interaction_id or root.interaction_id
+    if said.agent_mode == _PLAN and state.spans.genai:
+        root.workflow = _PLAN
     add_event(root.span, now, *user_message(said, legacy=state.spans.legacy))
     if state.spans.content:
         fill(root.span.attributes, (names.INPUT_MESSAGES, messages.input_messages(event)))
@@ -215,6 +229,7 @@ def _system_message(state: Traces, event: Event, now: int) -> Context | None:
 def _notification(state: Traces, event: Event, now: int) -> Context | None:
     agent = state.ensure_agent(event, now)
     span = agent.chat or agent.span
+    state.workflows.notified(event, span, now)
     if not agent.ended:
         add_event(span, now, *span_event(event, content=state.spans.content))
     return span.context
@@ -349,7 +364,7 @@ def _error_or_abort(state: Traces, event: Event, now: int) -> Context | None:
     else:
         agent.error = said.error_type or "unknown"
         agent.span.failure = cut(said.message) if said.message else None
-        add_event(agent.span, now, *SPAN_EVENTS[event.type](event))
+        state.spans.failed(agent.span, now, SPAN_EVENTS[event.type](event)[1])
     if agent is state.interactions.root and not agent.in_turn:
         state.close(now)
     return agent.span.context

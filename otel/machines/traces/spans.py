@@ -16,7 +16,7 @@ import msgspec
 
 from otel import names
 from otel.model import Attributes, Context, Kind, Link, Span, SpanEvent, Status
-from otel.names import Attribute, Content, EventName, Value
+from otel.names import Attribute, Content, EventName, Semconv, Value
 from otel.payloads import Number
 
 _VERSION: Final = b"session-exporter/v1"
@@ -24,8 +24,8 @@ TEXT_BYTES_MAX: Final = 65_536
 EVENTS_PER_SPAN_MAX: Final = 1_000
 _CUT_MARK: Final = "… [cut]"
 _INTEGER_MAX: Final = 2**63
-# Operations whose target, the name of an agent or a model, is not sent at content level `none`.
-_METADATA_TARGETS: Final = frozenset((names.INVOKE_AGENT, names.CHAT))
+# Operations whose target, the name of an agent, a workflow or a model, is not sent at content level `none`.
+_METADATA_TARGETS: Final = frozenset((names.INVOKE_AGENT, names.INVOKE_WORKFLOW, names.CHAT))
 # What `Context(…)` does, without the steps in between: it is done for every span.
 _context: Final = partial(tuple.__new__, Context)
 
@@ -53,15 +53,16 @@ def _begun(kind: str, session: str) -> bytes:
 
 @dataclass(slots=True)
 class Spans:
-    """Makes the spans of one session; `legacy` gives them the shape of CLI 1.0.48, `content` their texts.
+    """Makes the spans of one session, in the shape of a convention; `content` adds their texts.
 
-    `done` has the finished ones.
+    `done` has the finished ones. `told` has what failed, each with its place, when that is for log records.
     """
 
     session: str
-    legacy: bool
+    semconv: Semconv
     content: bool
     done: list[Span] = field(default_factory=list)
+    told: list[tuple[Context, SpanEvent]] = field(default_factory=list)
     _bases: dict[str, Attributes] = field(default_factory=dict)
 
     def begin(
@@ -90,6 +91,29 @@ class Spans:
         attributes[names.EVENT_ID] = opened_by
         content = Content.METADATA if operation in _METADATA_TARGETS else Content.NONE
         return Span(context, above, operation, target, content, kind, start_ns, 0, opened_by, attributes)
+
+    @property
+    def legacy(self) -> bool:
+        """Whether spans have the shape that CLI 1.0.48 gives them."""
+        return self.semconv == "legacy"
+
+    @property
+    def genai(self) -> bool:
+        """Whether spans have the shape that the GenAI conventions give them."""
+        return self.semconv == "latest"
+
+    def failed(self, span: Span, time_ns: int, said: Attributes) -> None:
+        """Tell what failed: as an event of the span, or for a log record where the conventions want that."""
+        if self.genai:
+            name = names.TOOL_EXCEPTION if span.operation == names.EXECUTE_TOOL else names.EXCEPTION
+            self.told.append((span.context, SpanEvent(time_ns, name, said)))
+        else:
+            add_event(span, time_ns, names.EXCEPTION, said)
+
+    def pop_told(self) -> list[tuple[Context, SpanEvent]]:
+        """Return and clear what log records are to tell."""
+        told, self.told = self.told, []
+        return told
 
     def end(self, span: Span, end_ns: int, error: str | None = None) -> None:
         """Finish a span and append it to `done`."""
@@ -191,7 +215,7 @@ def row(kind: type[T], *attributes: tuple[Attribute, str]) -> Callable[[T, Attri
     known: dict[str, object] = {"most": TEXT_BYTES_MAX, "cut": cut}
     for place, (attribute, path) in enumerate(attributes):
         hint, written = _WRITTEN[attribute.type]
-        assert _hint(kind, path) == hint, f"{kind.__name__}.{path} does not fit {attribute.latest}"
+        assert _hint(kind, path) == hint, f"{kind.__name__}.{path} does not fit {attribute.name}"
         known[f"name{place}"] = attribute
         outer, dot, inner = path.partition(".")
         lines.append(f"    value = data.{outer}")

@@ -74,7 +74,7 @@ def test_a_damaged_file_is_set_aside_and_a_new_one_begun(store_path: Path, damag
     assert found == ["third"]
     if damage:
         assert aside == ["mission-control.db.corrupt-1", "mission-control.db.corrupt-2"]
-        assert "set aside as mission-control.db.corrupt-2" in notices[0]
+        assert "set aside as mission-control.db.corrupt-2" in notices[0].message
 
 
 @pytest.mark.parametrize(("days", "stays"), [(1, False), (3, True), (None, True)])

@@ -9,8 +9,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric, ScopeMetrics
 
 from otel.encode.records import metric_bytes, request_bytes, resource_bytes, scope_bytes
+from otel.instruments import OF_RESOURCE
 from otel.model import Context, Exemplar, HistogramPoint, Point, Temporality
-from otel.names import SERVICE_VERSION, Attribute, Content, Instrument, Semconv
+from otel.names import Attribute, Content, Instrument, Semconv
 from tests.otel.written import CONTENTS, CONTEXTS, NAMES, SEMCONVS, TIMES, VALUES, expected, read
 
 BOUNDS = (0.5, 1.0, 60.0)
@@ -60,7 +61,7 @@ def labels_of(point: Point | HistogramPoint, content: Content, semconv: Semconv)
     if point.overflow:
         return [("otel.metric.overflow", ("bool_value", True))]
     pairs = zip(NAMES, point.labels, strict=True)
-    shown = {name: value for name, value in pairs if value is not None and name is not SERVICE_VERSION}
+    shown = {name: value for name, value in pairs if value is not None and name not in OF_RESOURCE}
     return expected(shown, content, semconv)
 
 
@@ -118,7 +119,7 @@ def test_a_number_beyond_64_bits_becomes_the_nearest_that_is_not(value: int, mom
     instrument = Instrument("name", "counter", "1", "1")
 
     metric = read_metric(
-        metric_bytes(instrument, [Point((), moment, moment, value, exemplar)], "delta", Content.NONE, "latest")
+        metric_bytes(instrument, [Point((), moment, moment, value, exemplar)], "delta", Content.NONE, "cli")
     )
 
     (point,) = metric.sum.data_points
@@ -141,10 +142,10 @@ def test_nothing_of_a_higher_content_level_is_in_the_bytes(content: Content) -> 
 
 def test_metrics_make_a_request() -> None:
     instrument = Instrument("name", "counter", "1", "1")
-    fields = [metric_bytes(instrument, [Point((), 1, 2, 3)], "delta", Content.NONE, "latest")] * 2
+    fields = [metric_bytes(instrument, [Point((), 1, 2, 3)], "delta", Content.NONE, "cli")] * 2
 
     request = ExportMetricsServiceRequest.FromString(
-        request_bytes(resource_bytes({}, Content.NONE, "latest"), scope_bytes("1.2"), fields)
+        request_bytes(resource_bytes({}, Content.NONE, "cli"), scope_bytes("1.2"), fields)
     )
 
     (scope,) = request.resource_metrics[0].scope_metrics

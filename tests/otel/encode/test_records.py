@@ -116,10 +116,10 @@ def test_requests_hold_resource_scope_schema_and_records(
     spans: list[Span], records: list[LogRecord], version: str
 ) -> None:
     name = Attribute("service.name", str, Content.NONE, "1")
-    resource = resource_bytes({name: "github-copilot"}, Content.NONE, "latest", {"team": "a", "deployment": "é"})
+    resource = resource_bytes({name: "github-copilot"}, Content.NONE, "cli", {"team": "a", "deployment": "é"})
     scope = scope_bytes(version)
-    span_fields = [span_bytes(span, Content.METADATA, "latest") for span in spans]
-    log_fields = [log_bytes(record, Content.METADATA, "latest", 1) for record in records]
+    span_fields = [span_bytes(span, Content.METADATA, "cli") for span in spans]
+    log_fields = [log_bytes(record, Content.METADATA, "cli", 1) for record in records]
 
     traces = ExportTraceServiceRequest.FromString(request_bytes(resource, scope, span_fields))
     logs = ExportLogsServiceRequest.FromString(request_bytes(resource, scope, log_fields))
@@ -141,7 +141,7 @@ def test_requests_hold_resource_scope_schema_and_records(
 def test_a_resource_attribute_that_the_user_gave_replaces_ours() -> None:
     name = Attribute("service.name", str, Content.NONE, "1")
 
-    field = resource_bytes({name: "github-copilot"}, Content.NONE, "latest", {"service.name": "mine"})
+    field = resource_bytes({name: "github-copilot"}, Content.NONE, "cli", {"service.name": "mine"})
 
     assert field.count(b"service.name") == 1
     assert b"mine" in field
@@ -153,7 +153,7 @@ def test_a_resource_attribute_that_the_user_gave_replaces_ours() -> None:
 def test_a_time_that_otlp_cannot_tell_becomes_the_nearest_that_it_can(start_ns: int, end_ns: int) -> None:
     span = Span(Context(b"t" * 16, b"s" * 8), None, "chat", None, Content.NONE, Kind.CLIENT, start_ns, end_ns, "e")
 
-    message = read_span(span_bytes(span, Content.NONE, "latest"))
+    message = read_span(span_bytes(span, Content.NONE, "cli"))
 
     assert message.start_time_unix_nano == min(max(start_ns, 0), (1 << 64) - 1)
     assert message.end_time_unix_nano == min(max(end_ns, 0), (1 << 64) - 1)
@@ -164,7 +164,7 @@ def test_values_that_are_no_values_of_ours_cost_no_more_than_themselves() -> Non
     strange: Any = {name: ["a", {"b": 1}], Attribute("none", str, Content.NONE, "1"): None}
     record = LogRecord(1, "e", "x", 9, None, "s", details=strange)
 
-    message = read_log(log_bytes(record, Content.NONE, "latest", 1))
+    message = read_log(log_bytes(record, Content.NONE, "cli", 1))
 
     assert [pair.key for pair in message.attributes][4:] == ["name"]
     assert [item.string_value for item in message.attributes[4].value.array_value.values] == ["a", "{'b': 1}"]
@@ -172,18 +172,18 @@ def test_values_that_are_no_values_of_ours_cost_no_more_than_themselves() -> Non
 
 def test_equal_values_of_other_types_do_not_borrow_each_others_bytes() -> None:
     whole, flag, double = (Attribute(kind.__name__, kind, Content.NONE, "1") for kind in (int, bool, float))
-    kept = KeyValues(b"\x0a", Content.NONE, "latest")
+    kept = KeyValues(b"\x0a", Content.NONE, "cli")
 
     for order in ([True, 1, 1.0, 0.0, -0.0], [-0.0, 0.0, 1.0, 1, True]):
         for attribute in (whole, flag, double):
             for value in order:
-                fresh = KeyValues(b"\x0a", Content.NONE, "latest")
+                fresh = KeyValues(b"\x0a", Content.NONE, "cli")
                 assert kept.written([(attribute, value)]) == fresh.written([(attribute, value)])
 
 
 def test_what_is_kept_for_speed_has_a_limit() -> None:
     text, hidden = Attribute("text", str, Content.NONE, "1"), Attribute("hidden", str, Content.REDACTED, "1")
-    kept = KeyValues(b"\x0a", Content.NONE, "latest")
+    kept = KeyValues(b"\x0a", Content.NONE, "cli")
 
     for number in range(3 * KEPT_ENTRIES_MAX):
         kept.written([(text, f"value {number}"), (hidden, "long" * 1000 + str(number))])

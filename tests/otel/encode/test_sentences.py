@@ -34,7 +34,7 @@ def test_an_event_of_any_type_has_a_line() -> None:
 
 @pytest.mark.parametrize("content", Content)
 def test_a_line_holds_nothing_above_its_level_and_no_text(content: Content) -> None:
-    everything: Attributes = {attribute: f"{attribute.content.name} {attribute.latest}" for attribute in attributes()}
+    everything: Attributes = {attribute: f"{attribute.content.name} {attribute.name}" for attribute in attributes()}
     said = " ".join(_of(event_type, everything, content) for event_type in TABLE)
 
     hidden = [level.name for level in Content if level > min(content, Content.METADATA)]

@@ -32,8 +32,8 @@ def _binary_ids(message: dict[str, Any]) -> dict[str, Any]:
 def test_both_forms_tell_the_same() -> None:
     told = ParseDict(_binary_ids(json.loads(json.dumps(trace_json("s", _DEMO, "1")))), ExportTraceServiceRequest())
     finished, still_open = spans_of("s", _DEMO)
-    encoded = [span_bytes(span, Content.REDACTED, "latest") for span in (*finished, *still_open)]
-    body = request_bytes(resource_bytes({}, Content.REDACTED, "latest"), scope_bytes("1"), encoded)
+    encoded = [span_bytes(span, Content.REDACTED, "cli") for span in (*finished, *still_open)]
+    body = request_bytes(resource_bytes({}, Content.REDACTED, "cli"), scope_bytes("1"), encoded)
     [expected] = ExportTraceServiceRequest.FromString(body).resource_spans
 
     [written] = told.resource_spans

@@ -12,6 +12,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from otel import names
 from otel.encode.records import request_bytes, resource_bytes, scope_bytes
 from otel.event import read
+from otel.machines import logs
 from otel.machines.logs import BODY_BYTES_MAX, record
 from otel.machines.traces.machine import Traces
 from otel.model import LogRecord
@@ -41,9 +42,7 @@ def said(event_type: str, data: dict[str, Any]) -> LogRecord:
 
 def sent(found: LogRecord, content: Content) -> dict[str, object]:
     """What a receiver reads of a record at a content level."""
-    body = request_bytes(
-        resource_bytes({}, content, "latest"), scope_bytes("1"), [log_bytes(found, content, "latest", 7)]
-    )
+    body = request_bytes(resource_bytes({}, content, "cli"), scope_bytes("1"), [log_bytes(found, content, "cli", 7)])
     log = ExportLogsServiceRequest.FromString(body).resource_logs[0].scope_logs[0].log_records[0]
     read_back: dict[str, object] = {
         item.key: getattr(item.value, item.value.WhichOneof("value") or "") for item in log.attributes
@@ -156,8 +155,8 @@ def test_texts_and_paths_are_told_at_level_redacted_only() -> None:
     found = said("skill.invoked", {"name": "pdf", "path": SECRET, "content": SECRET})
 
     assert SECRET not in str(sent(found, Content.NONE)) + str(sent(found, Content.METADATA))
-    assert sent(found, Content.NONE).get(names.SKILL_NAME.latest) is None
-    assert sent(found, Content.METADATA)[names.SKILL_NAME.latest] == "pdf"
+    assert sent(found, Content.NONE).get(names.SKILL_NAME.name) is None
+    assert sent(found, Content.METADATA)[names.SKILL_NAME.name] == "pdf"
     assert SECRET in str(sent(found, Content.REDACTED)["body"])
 
 
@@ -189,3 +188,7 @@ def test_no_prompt_or_path_of_a_real_session_is_told_at_level_metadata(capture: 
         told = str(sent(found, Content.METADATA))
         assert "/home/dev" not in told
         assert "@@script" not in told
+
+
+def test_every_type_with_attributes_is_one_that_the_cli_writes() -> None:
+    assert sorted(logs._ATTRIBUTES.keys() - TABLE.keys()) == []

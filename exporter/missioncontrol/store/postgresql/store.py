@@ -18,6 +18,7 @@ from typing import Final
 
 import psycopg
 
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.errors import StateError
 from exporter.missioncontrol.live.notes import Heard, Notes
 from exporter.missioncontrol.store.port import (
@@ -244,7 +245,8 @@ class PostgresStore(_TenantStore):
                 raise StateError(
                     f"PostgreSQL cannot be reached: {error}.", hint="Check --store and the server."
                 ) from error
-            self.notices.append(f"PostgreSQL cannot be reached ({error}); uploads are answered 503 until it can be")
+            text = f"PostgreSQL cannot be reached ({error}); uploads are answered 503 until it can be"
+            self.notices.append(Notice(NoticeName.STORE_AWAY, Level.WARNING, text))
         except BaseException:
             self.close()
             raise

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from exporter.core.notice import Level, Notice, NoticeName
 from exporter.errors import StateError
 from exporter.files import copy_database
 from exporter.missioncontrol.store.port import StoreBusy, StoreDamaged, StoreError, StoreFull, Table
@@ -185,18 +186,19 @@ def _insertion(table: str, columns: str, rows: int, width: int, unless_there: bo
     return f"INSERT INTO {table} ({columns}) VALUES {', '.join([row] * rows)}{end}"  # noqa: S608  names and marks
 
 
-def open_database(path: Path | None, notice: Callable[[str], None]) -> SqliteDatabase:
+def open_database(path: Path | None, notice: Callable[[Notice], None]) -> SqliteDatabase:
     """Open the database for writing, durable at every commit.
 
-    A file that is damaged is renamed to `.corrupt-N`, a new one is begun, and `notice` is called with a text that says
-    so. A file of another version of this program, or a path that cannot be written, raises `StateError`.
+    A file that is damaged is renamed to `.corrupt-N` and a new one is begun; one whose tables will change is copied.
+    `notice` is told of both. A file of another version of this program, or a path that cannot be written, raises
+    `StateError`.
     """
     if path is None:
         return prepare(connect(None), _SETTINGS, _create_tables)
     _create_private(path)
     try:
         _check_whole(path)
-        _keep_before_upgrade(path)
+        _keep_before_upgrade(path, notice)
         return prepare(connect(path), _SETTINGS, _create_tables)
     except sqlite3.OperationalError as error:
         raise StateError(
@@ -204,12 +206,13 @@ def open_database(path: Path | None, notice: Callable[[str], None]) -> SqliteDat
         ) from error
     except sqlite3.DatabaseError as error:
         aside = _set_aside(path)
-        notice(f"The store {path} is damaged ({error}); it was set aside as {aside.name} and a new one begun.")
+        text = f"The store {path} is damaged ({error}); it was set aside as {aside.name} and a new one begun."
+        notice(Notice(NoticeName.DATABASE_SET_ASIDE, Level.ERROR, text))
         _create_private(path)
         return prepare(connect(path), _SETTINGS, _create_tables)
 
 
-def _keep_before_upgrade(path: Path) -> None:
+def _keep_before_upgrade(path: Path, notice: Callable[[Notice], None]) -> None:
     """Copy a file that is about to be taken over, for going back to the version that wrote it; raises `StateError`."""
     with closing(connect(path, read_only=True)) as database:
         version = database.pragma("user_version")
@@ -221,11 +224,14 @@ def _keep_before_upgrade(path: Path) -> None:
             f"There is no room to keep {path} as it is before the upgrade to schema {VERSION}.",
             hint=f"Free {size + _SPARE_BYTES:,} bytes, or move the store to a larger disk; the file is unchanged.",
         )
+    kept = path.with_name(f"{path.name}.schema-{version}.backup")
     try:
-        copy_database(path, path.with_name(f"{path.name}.schema-{version}.backup"))
+        copy_database(path, kept)
     except OSError as error:
         message = f"The store {path} cannot be kept as it is before the upgrade: {error.strerror}."
         raise StateError(message, hint="Check its directory; the file is unchanged.") from None
+    text = "the store is upgraded; a copy of it as it was is kept, for going back to the version before"
+    notice(Notice(NoticeName.STORE_KEPT, Level.INFO, text, fields={"as": str(kept)}))
 
 
 def _create_private(path: Path) -> None:

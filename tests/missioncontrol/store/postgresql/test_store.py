@@ -218,7 +218,7 @@ def test_a_store_may_be_opened_while_the_server_is_away(own_server: Server) -> N
         PostgresStore(url)
 
     with PostgresStore(url, may_be_away=True) as store:
-        assert "cannot be reached" in store.notices[0]
+        assert "cannot be reached" in store.notices[0].message
         with pytest.raises(StoreAway):
             store.read_now(known)
         own_server.start()

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otel.instruments import CALL_DURATION, COST, NOTIFICATIONS, TOKEN_USAGE, TOOL_CALLS, TOOL_DURATION
+from otel.instruments import (
+    CALL_DURATION,
+    COST,
+    NOTIFICATIONS,
+    OPERATION_DURATION,
+    TOKEN_USAGE,
+    TOOL_CALLS,
+    TOOL_DURATION,
+    WORKFLOW_DURATION,
+)
 from otel.machines.metrics.aggregate import Aggregate, Metrics, MetricStream
 from otel.model import Context, Exemplar, HistogramPoint, Measurement, Point, Temporality
 from otel.names import Content, Instrument, Value
@@ -22,11 +31,13 @@ SPAN = Context(b"t" * 16, b"s" * 8)
 def tool_call(
     at: float, value: float = 1, tool: str = "bash", session: str = "s1", context: Context | None = None
 ) -> Measurement:
-    return Measurement(TOOL_CALLS, T0 + int(at * SECOND), value, (tool, True, "owner/repo", session, None), context)
+    return Measurement(
+        TOOL_CALLS, T0 + int(at * SECOND), value, (tool, True, "owner/repo", session, None, None), context
+    )
 
 
 def took(at: float, seconds: float, tool: str = "bash") -> Measurement:
-    return Measurement(TOOL_DURATION, T0 + int(at * SECOND), seconds, (tool, "owner/repo", "s1", None), None)
+    return Measurement(TOOL_DURATION, T0 + int(at * SECOND), seconds, (tool, "owner/repo", "s1", None, None), None)
 
 
 def sent(aggregate: Aggregate, until: float | None = None) -> Metrics:
@@ -178,9 +189,9 @@ def test_no_more_than_so_many_sets_of_labels_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("stream", "labels"),
     [
-        (MetricStream(content=Content.NONE), ("bash", True, None, None, None)),
-        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None, None)),
-        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1", None)),
+        (MetricStream(content=Content.NONE), ("bash", True, None, None, None, None)),
+        (MetricStream(content=Content.METADATA), ("bash", True, "owner/repo", None, None, None)),
+        (MetricStream(content=Content.METADATA, session_label=True), ("bash", True, "owner/repo", "s1", None, None)),
     ],
 )
 def test_labels_above_the_content_level_and_unasked_sessions_are_not_told(
@@ -204,13 +215,14 @@ def test_sessions_share_a_series_when_nobody_asks_for_them() -> None:
 def test_an_instrument_of_another_convention_is_not_sent() -> None:
     def instruments_of(semconv: str) -> set[Instrument]:
         aggregate = Aggregate(MetricStream(semconv=semconv))  # type: ignore[arg-type]  # a parameter of the test
-        for instrument in (TOKEN_USAGE, CALL_DURATION, TOOL_CALLS):
+        for instrument in (TOKEN_USAGE, CALL_DURATION, TOOL_CALLS, OPERATION_DURATION, WORKFLOW_DURATION):
             aggregate.add([Measurement(instrument, T0, 1, ("x",) * len(instrument.labels), None)])
         return {instrument for instrument, _ in sent(aggregate)}
 
-    assert instruments_of("latest") == {CALL_DURATION, TOOL_CALLS}
-    assert instruments_of("legacy") == {TOKEN_USAGE, TOOL_CALLS}
-    assert instruments_of("both") == {TOKEN_USAGE, CALL_DURATION, TOOL_CALLS}
+    assert instruments_of("cli") == {CALL_DURATION, TOOL_CALLS, OPERATION_DURATION}
+    assert instruments_of("latest") == {CALL_DURATION, TOOL_CALLS, WORKFLOW_DURATION}
+    assert instruments_of("legacy") == {TOKEN_USAGE, TOOL_CALLS, OPERATION_DURATION}
+    assert instruments_of("both") == {TOKEN_USAGE, CALL_DURATION, TOOL_CALLS, OPERATION_DURATION}
 
 
 @pytest.mark.parametrize("value", [-1, nan, inf, 1e300])
@@ -313,9 +325,9 @@ def test_a_session_that_is_told_no_more_leaves_what_waits_and_begins_its_series_
 
 
 LABELS: dict[Instrument, list[tuple[Value | None, ...]]] = {
-    COST: [("m1", None, "s", None), ("m2", "r", "s", "1.0.102")],
-    NOTIFICATIONS: [("shell_completed", "completed", "r", "s", None)],
-    TOOL_DURATION: [("bash", "r", "s", "1.0.102"), ("view", None, "s", None)],
+    COST: [("m1", None, "s", None, None), ("m2", "r", "s", "1.0.102", "u")],
+    NOTIFICATIONS: [("shell_completed", "completed", "r", "s", None, "u")],
+    TOOL_DURATION: [("bash", "r", "s", "1.0.102", "u"), ("view", None, "s", None, None)],
 }
 MEASUREMENTS = st.sampled_from(list(LABELS)).flatmap(
     lambda instrument: st.builds(

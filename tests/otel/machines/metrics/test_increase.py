@@ -61,7 +61,7 @@ class _Host:
 
 
 def _event(at: float) -> Measurement:
-    return Measurement(TOOL_CALLS, int(at * 1e9), 1, ("bash", True, "owner/repo", "s", None), None)
+    return Measurement(TOOL_CALLS, int(at * 1e9), 1, ("bash", True, "owner/repo", "s", None, None), None)
 
 
 def _increases(host: _Host, now: float) -> dict[float, int]:

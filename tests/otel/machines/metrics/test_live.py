@@ -15,7 +15,10 @@ NOW_NS = 1_795_000_000_000_000_000
 
 def measured(metering: LiveMetering, type: str, at: str = AT, session: str = "s", **data: Any) -> dict[str, Any]:
     found = metering.measure(session, type, json.dumps(data).encode(), at, NOW_NS)
-    return {one.instrument.name.removeprefix("github.copilot.live."): (one.value, one.labels[:-3]) for one in found}
+    return {
+        one.instrument.name.removeprefix("github.copilot.live."): (one.value, one.labels[: -len(instruments.SHARED)])
+        for one in found
+    }
 
 
 def test_every_event_is_counted_by_its_type_if_that_is_known() -> None:
@@ -74,3 +77,19 @@ def test_memory_is_bounded() -> None:
 
     assert len(metering._pending) <= 1024
     assert measured(metering, "user_input.completed", LATER, requestId="4999")["wait.duration"][0] == 2.5
+
+
+def test_sandboxes_and_servers_are_counted_as_the_cli_counts_them() -> None:
+    metering = LiveMetering()
+    decided = {"kind": "enforcement_state", "control": "process", "outcome": "inactive", "platform": "linux"}
+
+    sandbox = measured(metering, "sandbox.decision", enforcementPoint="shell", command="rm secret", **decided)
+    server = measured(metering, "session.mcp_server_status_changed", serverName="a-secret", status="failed")
+    pending = measured(metering, "session.mcp_server_status_changed", serverName="a-secret", status="pending")
+    odd = measured(metering, "sandbox.decision", **{**decided, "outcome": "a-secret"})
+
+    name = "github.copilot.sandbox.operation.count"
+    assert sandbox[name] == (1, ("enforcement_state", "process", "inactive", "shell", "linux"))
+    assert server["github.copilot.mcp.server.connection.count"] == (1, ("failure",))
+    assert set(pending) == {"event.count"}
+    assert odd[name] == (1, ("enforcement_state", "process", OTHER, OTHER, "linux"))

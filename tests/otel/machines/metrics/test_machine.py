@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from otel import instruments as metric
 from otel.event import read
+from otel.machines.metrics import machine
 from otel.machines.metrics.machine import Metering, SpanMetrics
 from otel.machines.metrics.measurements import Meter, pack, unpack
 from otel.machines.metrics.usage import Calls
@@ -187,7 +188,7 @@ def test_totals_of_a_shutdown_are_never_added_to_records() -> None:
     assert sum(of(metric.COST, found).values()) == 1
 
 
-@pytest.mark.parametrize("semconv", ["latest", "legacy"])
+@pytest.mark.parametrize("semconv", ["cli", "legacy"])
 @pytest.mark.parametrize(
     "answer",
     [{}, {"model": "m"}, {"model": "m", "apiCallId": "r"}, {"model": "m-2026-11-18"}, {"apiCallId": "r"}],
@@ -205,7 +206,7 @@ def test_what_a_call_wrote_is_counted_by_its_record_or_its_answer(answer: dict[s
 
     found = totals(measure(told, semconv), semconv)
 
-    instrument = metric.OUTPUT_TOKENS if semconv == "latest" else metric.TOKEN_USAGE
+    instrument = metric.OUTPUT_TOKENS if semconv == "cli" else metric.TOKEN_USAGE
     assert sum(of(instrument, found).values()) == 5
 
 
@@ -356,7 +357,7 @@ def test_every_measurement_says_which_session_and_repository_it_is_of() -> None:
 
     assert found
     for measurement in found:
-        assert {(GIT_REPOSITORY.latest, "owner/repo"), (CONVERSATION_ID.latest, SESSION)} <= labels(measurement)
+        assert {(GIT_REPOSITORY.name, "owner/repo"), (CONVERSATION_ID.name, SESSION)} <= labels(measurement)
 
 
 def test_measurements_of_a_tool_refer_to_its_span() -> None:
@@ -383,7 +384,7 @@ def test_an_event_without_a_time_counts_when_the_last_one_did() -> None:
 
 
 def test_the_oldest_of_too_many_agents_that_do_not_end_is_forgotten() -> None:
-    spans, meter = SpanMetrics("latest", Calls("latest")), Meter((None, SESSION), 0)
+    spans, meter = SpanMetrics("cli", Calls("cli")), Meter((None, SESSION), 0)
     agents = [number.to_bytes(8, "big") for number in range(4_097)]
 
     def ended(operation: str, span: bytes, parent: bytes | None) -> Span:
@@ -441,6 +442,16 @@ def test_what_was_packed_by_another_version_comes_back_without_what_is_not_known
     assert unpack(msgspec.msgpack.encode((numbers, times, values, places, contexts, labels, ids))) == found[1:]
 
 
+@pytest.mark.parametrize("lacking", [1, 2])
+def test_what_was_packed_before_the_version_and_the_user_were_known_comes_back_without_them(lacking: int) -> None:
+    found = list(measure(lines(START, ("session.warning", 1.0, {}), ("session.usage_record", 2.0, usage()))))
+    *columns, labels, ids = msgspec.msgpack.decode(pack(found))
+
+    again = unpack(msgspec.msgpack.encode((*columns, [one[:-lacking] for one in labels], ids)))
+
+    assert [one.labels for one in again] == [(*one.labels[:-lacking], *(None,) * lacking) for one in found]
+
+
 def test_measuring_and_reading_the_same_session_again_gives_the_same() -> None:
     session = lines(START, ("user.message", 1.0, {}), ("session.usage_record", 2.0, usage()))
     metering, traces = Metering(SESSION), Traces(SESSION)
@@ -485,4 +496,8 @@ def test_what_an_earlier_version_packed_without_a_label_is_counted() -> None:
 
     [found] = unpack(pack([from_before]))
 
-    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION, None))
+    assert (found.value, found.labels) == (2.0, ("explore", None, "owner/repo", SESSION, None, None))
+
+
+def test_every_type_that_is_handled_is_one_that_the_cli_writes() -> None:
+    assert sorted((machine._HANDLERS.keys() | machine._LOCATED) - TABLE.keys()) == []

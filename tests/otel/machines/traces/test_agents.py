@@ -6,8 +6,8 @@ from tests.otel.story import Story, value
 SPAWNED = {"toolCallId": "call-t", "agentName": "explore", "agentDescription": "Looks.", "executionMode": "background"}
 
 
-def _spawned(*, semconv: str = "latest") -> Story:
-    story = Story(semconv="legacy" if semconv == "legacy" else "latest")
+def _spawned(*, semconv: str = "cli") -> Story:
+    story = Story(semconv="legacy" if semconv == "legacy" else "cli")
     story.ask()
     story.answer("call-t")
     story.start("call-t", "task")

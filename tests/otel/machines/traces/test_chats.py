@@ -25,7 +25,7 @@ def message(story: Story, *calls: str, call_id: str | None = None) -> None:
     )
 
 
-@pytest.mark.parametrize("semconv", ["latest", "legacy"])
+@pytest.mark.parametrize("semconv", ["cli", "legacy"])
 def test_a_call_says_what_its_record_says(semconv: names.Semconv) -> None:
     story = Story(semconv=semconv)
     story.ask()
@@ -108,7 +108,7 @@ def test_in_the_older_shape_the_sums_begin_anew_with_each_turn() -> None:
     assert [value(span, names.TURN_ID) for span in calls] == ["0", "1"]
 
 
-@pytest.mark.parametrize("semconv", ["latest", "legacy"])
+@pytest.mark.parametrize("semconv", ["cli", "legacy"])
 def test_without_a_record_the_answer_says_what_is_known(semconv: names.Semconv) -> None:
     story = Story(semconv=semconv)
     story.ask()

@@ -4,7 +4,9 @@ import pytest
 
 from otel import names
 from otel.event import read
+from otel.machines.traces import machine
 from otel.model import Context, Kind, Status
+from otel.projection import TABLE
 from tests.otel.story import SESSION, Story, said, value
 
 
@@ -33,14 +35,25 @@ def test_an_interaction_is_a_trace_that_ends_with_its_last_turn() -> None:
     assert all(span.attributes[names.CONVERSATION_ID] == SESSION for span in story.spans)
 
 
-def test_a_call_takes_the_time_that_its_record_says() -> None:
+def test_a_call_begins_as_its_record_says_and_ends_with_the_answer() -> None:
     story = Story()
     story.ask()
     story.answer()
 
     chat = story.one("chat model-x")
-    assert chat.end_ns - chat.start_ns == 8_000_000
+    assert chat.end_ns - chat.start_ns == 8_000_000 + 10_000_000
     assert chat.kind is Kind.CLIENT
+
+
+def test_an_answer_that_comes_much_later_says_nothing_of_the_end() -> None:
+    story = Story()
+    story.ask()
+    story.tell("session.usage_record", {"usage": {"model": "model-x", "duration": 8, "apiCallId": "r"}})
+    story.tell("assistant.message", {"model": "model-x", "apiCallId": "r", "toolRequests": []}, after=1_001)
+    story.end_turn()
+
+    chat = story.one("chat model-x")
+    assert chat.end_ns - chat.start_ns == 8_000_000
 
 
 def test_without_a_record_a_call_lasts_from_the_turn_to_the_answer() -> None:
@@ -349,3 +362,7 @@ def test_no_text_leaves_without_content() -> None:
     for text in ("Hi.", "SYSTEM", "Yes.", "COMMAND", "RESULT"):
         assert text not in texts[False]
         assert text in texts[True]
+
+
+def test_every_type_that_is_handled_is_one_that_the_cli_writes() -> None:
+    assert sorted(machine.HANDLERS.keys() - TABLE.keys()) == []

@@ -71,9 +71,7 @@ def test_what_is_too_long_is_cut_and_can_still_be_parsed(text: str, long: int, m
 @pytest.mark.parametrize("directory", captures("events.jsonl", "otel.jsonl"))
 def test_answers_are_written_as_the_cli_writes_them(directory: Path) -> None:
     """By the first tool that an answer asks for, as answers that a rewind took out of the log are not in it."""
-    written = [
-        span.get("attributes", {}).get(names.OUTPUT_MESSAGES.latest) for span in objects(directory / "otel.jsonl")
-    ]
+    written = [span.get("attributes", {}).get(names.OUTPUT_MESSAGES.name) for span in objects(directory / "otel.jsonl")]
     theirs = [message for one in written if one for message in json.loads(one)]
     for message in theirs:
         message.pop("finish_reason", None)  # of CLI 1.0.48; it is an attribute of its own, too

@@ -9,7 +9,7 @@ from otel.model import Span, Status
 from otel.names import Semconv
 from tests.otel.streams import streams
 
-_SEMCONVS = st.sampled_from(["latest", "legacy"])
+_SEMCONVS = st.sampled_from(["cli", "latest", "legacy"])
 _settings = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -81,8 +81,8 @@ def test_repeated_lines_change_nothing(lines: list[bytes], semconv: Semconv) -> 
 @given(streams())
 @_settings
 def test_content_and_convention_change_no_id(lines: list[bytes]) -> None:
-    plain, spans = _run(lines, "latest")
-    full, texts = _run(lines, "latest", content=True)
+    plain, spans = _run(lines, "cli")
+    full, texts = _run(lines, "cli", content=True)
 
     ids = [(span.context, span.parent_id, span.status is Status.ERROR) for span in spans + plain.process_died()]
     assert [(span.context, span.parent_id, span.status is Status.ERROR) for span in texts + full.process_died()] == ids

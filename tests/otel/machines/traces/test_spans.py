@@ -22,7 +22,7 @@ TRACE, SPAN = "0123456789abcdef" * 2, "fedcba9876543210"
 
 
 def begun(operation: str = names.CHAT, parent: Context | None = None) -> Span:
-    return Spans("s", legacy=False, content=False).begin(operation, "event", 100, parent, "m", Kind.CLIENT)
+    return Spans("s", "cli", content=False).begin(operation, "event", 100, parent, "m", Kind.CLIENT)
 
 
 def test_a_span_begins_a_trace_or_goes_below_its_parent() -> None:
@@ -65,7 +65,7 @@ def test_a_span_whose_process_died_failed_at_the_last_event() -> None:
 
 
 def test_finished_spans_leave_once() -> None:
-    spans = Spans("s", legacy=False, content=False)
+    spans = Spans("s", "cli", content=False)
     spans.end(begun(), 200, "broken")
 
     assert [span.attributes[names.ERROR_TYPE] for span in spans.pop_done()] == ["broken"]

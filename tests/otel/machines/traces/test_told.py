@@ -19,7 +19,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def written(span: Span, content: Content) -> Message:
-    body = request_bytes(b"", b"", [writer(content, "latest").span(span)])
+    body = request_bytes(b"", b"", [writer(content, "cli").span(span)])
     message: Message = TracesData.FromString(body).resource_spans[0].scope_spans[0].spans[0]
     return message
 
@@ -59,7 +59,7 @@ def test_a_hook_names_its_tool_and_its_decision() -> None:
     story.tell("hook.end", {"hookInvocationId": "h", "success": True, "output": {"permissionDecision": "deny"}})
 
     hook = story.one("execute_hook preToolUse")
-    assert (value(hook, names.HOOK_TOOL_NAMES), value(hook, names.HOOK_DECISION)) == (("bash",), "deny")
+    assert (value(hook, names.HOOK_TOOL_NAMES), value(hook, names.HOOK_DECISION)) == ('["bash"]', "deny")
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before the interaction", "in it"])
