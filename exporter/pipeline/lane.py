@@ -307,6 +307,8 @@ class Lane:
         await session.commit_end(self._state.mark_at_end(walk, gone, identity), gone)
         if identity is not None:
             session.take(SessionEvent.RECONCILED)
+            if not self._state.mark.delivered and self.sink_state.sink.capabilities.digest:
+                self.doubt()  # no answer has said a number that would show what the sink has besides
         return True
 
     def _gone(self) -> bool:

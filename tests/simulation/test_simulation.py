@@ -16,6 +16,7 @@ from tests.simulation.planted import (
     unanswered_forgotten,
 )
 from tests.simulation.schedules import run, schedule, smallest, told
+from tests.simulation.world import Schedule, Step
 
 ROOT = Path(__file__).parents[2]
 _SCHEDULES = 2_500
@@ -38,6 +39,16 @@ def test_a_planted_defect_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch
     first = _FOUND_AT.get(plant, 0)
 
     assert any(run(schedule(seed)).why is not None for seed in (*range(first, _FOUND_WITHIN), *range(first)))
+
+
+def test_what_a_sink_has_besides_is_noticed_though_nothing_is_sent_after_a_start_over() -> None:
+    """The smallest part of the schedule of seed 706,896, which failed once in 107,000."""
+    steps: tuple[Step, ...] = (
+        *(("append", 0, 3, 0), ("look",), ("wait", 0.005), ("start_over", 0), ("wait", 0.05)),
+        *(("rewrite", 0, -4, 1, "replaced regret"), ("rewrite", 0, -1, 0, "in place"), ("poison", 0)),
+    )
+
+    assert run(Schedule(706_896, ((True, False),), 1, steps)).why is None
 
 
 def test_a_seed_tells_the_same_story_every_time() -> None:
