@@ -15,11 +15,13 @@ PIP    := -m pip --disable-pip-version-check
 LOCK    = $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links $(ARGS)
 # Installs a lock file into the environment, with a line on stderr that counts the packages.
-install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-z].*==' $(1)); \
-	{ $(BIN)/python $(PIP) install --progress-bar off --require-hashes -r $(1) || echo FAILED; } | awk -v total=$$total -v bar="$$(test -t 2 && echo 1)" ' \
-	  /^Collecting / { count += 1; printf (bar ? "\r\033[K%d of %d: %s" : "%d of %d: %s\n"), count, total, $$2 > "/dev/stderr" } \
-	  /^Installing collected/ { printf (bar ? "\r\033[K%s\n" : "%s\n"), "unpacking" > "/dev/stderr" } \
-	  /^FAILED/ { failed = 1 } END { exit failed }'
+install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-z].*==' $(1)); line='%s\n'; \
+	! test -t 2 || line='\r\033[K%s'; \
+	{ $(BIN)/python $(PIP) install --progress-bar off --require-hashes -r $(1) || echo FAILED; } | { \
+	  count=0; while read -r word name _; do case $$word in \
+	    Collecting) count=$$((count + 1)); printf "$$line" "$$count of $$total: $$name" >&2;; \
+	    Installing) printf "$$line" "unpacking" >&2; ! test -t 2 || echo >&2;; \
+	    FAILED) exit 1;; esac; done; }
 WORKERS := -n 3 --dist worksteal
 PYTEST  = $(BIN)/python -m pytest $(WORKERS)
 QUICK   = $(WORKERS) -m "not real and not bench and not faults and not fleet and not slow and not alone"
@@ -43,7 +45,7 @@ quick: $(TOOLS) ## run the tests of units, in about a minute
 
 newest: $(TOOLS) ## run the tests of units without servers on the newest Python, of Debian's development suite
 	@python=$$($(BIN)/python -m tests.packages.newest_python) && if [ -n "$$python" ]; then \
-	  PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
+	  PYTHONPATH=. $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
