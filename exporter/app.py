@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from exporter.core.notice import Notice
     from exporter.daemon.running import RunningExporter
     from exporter.daemon.serving import Stop
+    from exporter.missioncontrol.http.request_intake import FloorOf
     from exporter.missioncontrol.http.server import Certificate
     from exporter.pipeline.redactors import Redactors
     from exporter.state.redaction_counts import RedactionCounts
@@ -219,6 +220,7 @@ async def serve(
     """Run the receiver and its page alone, on the store of this address, until a signal."""
     from exporter.daemon.serving import leave_no_core, stop_on_signals
     from exporter.missioncontrol.http.public import PublicUrl
+    from exporter.missioncontrol.http.quota import Quota
     from exporter.missioncontrol.opening import serve_alone
     from exporter.missioncontrol.store.retention import Retention
     from exporter.wiring.event_views import make_trace, project
@@ -227,23 +229,37 @@ async def serve(
     if token_file:  # a token of ours, as those that the settings name
         known = msgspec.structs.replace(settings.redaction, known_files=(*settings.redaction.known_files, token_file))
         settings = msgspec.structs.replace(settings, redaction=known)
-    redaction = make_redaction(settings)
     await serve_alone(
         store,
-        redaction.event,
         host=host,
         port=port,
         token_file=Path(token_file) if token_file else None,
         stop=stop_on_signals(),
         say=on_notice,
         certificate=certificate,
-        public=PublicUrl.of(public_url) if public_url else None,
+        public=PublicUrl.of(public) if (public := public_url or settings.receiver.public_url) else None,
         make_trace=make_trace,
         project=project,
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
-        commands=redaction.commands,
+        floor_of=_floor_of(settings),
+        audits=True,
+        quota=Quota(settings.receiver.quota_events_per_second, settings.receiver.quota_bytes),
     )
     return Exit.DONE
+
+
+def _floor_of(settings: "Settings") -> "FloorOf":
+    """Return what redacts, with a tenant's key, the events of clients that do not."""
+    from exporter.missioncontrol.http.request_intake import Floor
+    from exporter.wiring.redactor import make_floor
+
+    make = make_floor(settings)
+
+    def floor_of(key: bytes) -> Floor:
+        redactors = make(key)
+        return Floor(redactors.event, redactors.commands)
+
+    return floor_of
 
 
 async def ask(settings: "Settings", request: dict[str, Any], on_progress: Say) -> dict[str, Any]:

@@ -185,8 +185,8 @@ EXTERNAL_TOOL_CALL_ID: Final = Attribute("github.copilot.external_tool.call_id",
 HOOK_TYPE: Final = Attribute("github.copilot.hook.type", str, _NONE, _OLD)
 HOOK_INVOCATION_ID: Final = Attribute("github.copilot.hook.invocation_id", str, _NONE, _OLD)
 HOOK_ERROR_MESSAGE: Final = Attribute("github.copilot.hook.error_message", str, _REDACTED, _OLD)
-HOOK_TOOL_NAMES: Final = Attribute("github.copilot.hook.tool_names", _STRINGS, _NONE, _NEW)
-HOOK_DECISION: Final = Attribute("github.copilot.hook.decision", str, _NONE, _NEW)
+HOOK_TOOL_NAMES: Final = Attribute("github.copilot.hook.tool_names", str, _NONE, _NEW, semconvs=NEW)
+HOOK_DECISION: Final = Attribute("github.copilot.hook.decision", str, _NONE, _NEW, semconvs=NEW)
 HOOK_DURATION: Final = Attribute("github.copilot.hook.duration", float, _NONE, _NEW)  # seconds
 SKILL_NAME: Final = Attribute("github.copilot.skill.name", str, _METADATA, _OLD)
 SKILL_PATH: Final = Attribute("github.copilot.skill.path", str, _REDACTED, _OLD)

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta, Raw, Struct, field
+from msgspec.json import encode
 
 NUMBER_MAX: Final = 2**60
 # A number beyond this is no figure of anything, and arithmetic with it may fail: it reads as absent, like a text.
@@ -382,12 +383,25 @@ class ExternalTool(Struct, gc=False, rename="camel"):
     traceparent: str | None = None
 
 
+class HookCall(Struct, gc=False):
+    """A call of a tool that a hook is about."""
+
+    name: str | None = None
+
+
 class HookInput(Struct, gc=False, rename="camel"):
-    """Whose session a hook is about, which tool, and where the CLI's own telemetry is by then."""
+    """Whose session a hook is about, which tools, and where the CLI's own telemetry is by then."""
 
     session_id: str | None = None
     tool_name: str | None = None
+    tool_calls: list[HookCall] = field(default_factory=list)
     traceparent: str | None = None
+
+    @property
+    def tool_names(self) -> str | None:
+        """The names of the tools as the CLI writes them: a JSON list."""
+        names = [call.name for call in self.tool_calls if call.name] or ([self.tool_name] if self.tool_name else [])
+        return encode(names).decode() if names else None
 
 
 class HookOutput(Struct, gc=False, rename="camel"):

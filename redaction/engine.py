@@ -167,6 +167,12 @@ class Engine:
         other._search = self._search.with_known_values(KnownValues(known_values, self.engine))
         return other
 
+    def with_key(self, key: bytes) -> "Engine":
+        """The same engine with another key of the tags, for any one thread; no rule is compiled again."""
+        other = copy(self)
+        other._search = self._search.with_key(key)
+        return other
+
     def redact(self, line: bytes, budget_ms: float, call: str | None = None) -> Redaction:
         """The redacted line; whatever goes wrong is a refusal, never an exception and never the raw line.
 

@@ -118,6 +118,12 @@ class SecretSearch:
         other.hits = other._prefilter.hits
         return other
 
+    def with_key(self, key: bytes) -> "SecretSearch":
+        """The same search with another key of the tags, for any one thread; no rule is compiled again."""
+        other = self.with_known_values(self.known)
+        other._key = key
+        return other
+
     def spans(self, data: bytes, deadline: Deadline) -> Sequence[SecretSpan]:
         """The spans to mask, in order and without overlaps."""
         return self.spans_of(data, self.hits(data), deadline)

@@ -88,7 +88,14 @@ class CommandContext:
         from exporter import app
 
         with closing(ProgressBar(self.out)) as progress:
-            return asyncio.run(app.ask(settings, request, progress.update))
+
+            def show(report: dict[str, Any]) -> None:
+                for note in report.get("notes", ()):
+                    self.out.notice(plain(note))
+                if "notes" not in report:
+                    progress.update(report)
+
+            return asyncio.run(app.ask(settings, request, show))
 
     def report(self, answer: dict[str, Any], render: Callable[[TerminalView], str]) -> int:
         """Writes the answer as text or JSON and returns the exit code that it holds."""

@@ -7,6 +7,7 @@ instant: its marks show where this process continues its sessions.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -24,7 +25,7 @@ import msgspec
 from exporter.core.delivery.log_streams import LogStreams, hour_of
 from exporter.core.delivery.position import START
 from exporter.core.delivery.session_state import STOPS, SessionEvent
-from exporter.core.names import BACKFILL_RUN, drops_history
+from exporter.core.names import BACKFILL_RUN
 from exporter.daemon.daemon import Daemon
 from exporter.errors import Exit, worst
 from exporter.pipeline.lane import Lane
@@ -54,13 +55,20 @@ Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Chosen: TypeAlias = tuple[SinkWorkers, SessionFile]
 
 
-def history_notes(chosen: Sequence[Chosen]) -> list[str]:
-    """Return warnings about sinks that are known to drop history."""
-    now = time.time()
-    telemetry = [(run, file) for run, file in chosen if not run.sink_state.feed.holds_events]
-    old = {run for run, file in telemetry if now - file.modified > _OLD_SECONDS}
-    notes = ((run, drops_history(run.sink_state.sink.url, run.name.rpartition(":")[2])) for run in old)
-    return sorted(f"{run.name}: {note}" for run, note in notes if note is not None)
+async def history_notes(chosen: Sequence[Chosen], *, asks: bool) -> list[str]:
+    """Return what the stores of telemetry need for sessions of the past; without `asks` none of them is asked."""
+    began: dict[str, float] = {}
+    oldest: dict[SinkWorkers, float] = {}
+    for run, file in chosen:
+        if not run.sink_state.feed.holds_events:
+            began[file.session] = began.get(file.session) or _seconds(file)[0]
+            oldest[run] = min(oldest.get(run, time.time()), began[file.session])
+    found = []
+    for run, since in oldest.items():
+        age = time.time() - since
+        if age > _OLD_SECONDS and isinstance(sink := run.sink_state.sink, Otlp):
+            found.append(f"{run.name}: {await sink.needs(age / 86_400, asks=asks)}")
+    return sorted(found)
 
 
 def off_notes(chosen: Sequence[Chosen]) -> list[str]:
@@ -431,6 +439,7 @@ class Helpers:
 
         self._helpers: list[_Helper] = []
         context = get_context("fork")
+        gc.freeze()  # what is shared is not looked at again by any process, which would make it two copies
         for _ in range(count):
             ours, theirs = context.Pipe()
             inherited = [ours, *(helper.connection for helper in self._helpers)]

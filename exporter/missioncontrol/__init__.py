@@ -4,5 +4,6 @@ http            who may enter, the upload API, the read API
 ingest          from a request body to rows
 store           what is kept; search and live stand beside it
 pages           what people see
-receiver, opening   what the endpoints share; a receiver opened in the exporter or alone
+receiver, receivers   what the endpoints of one tenant share; those of all tenants
+opening         a receiver opened in the exporter or alone
 """

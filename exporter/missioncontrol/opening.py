@@ -42,7 +42,6 @@ def open_embedded(
 
 async def serve_alone(
     store: str,
-    redact: RedactEvent,
     *,
     host: str,
     port: int,
@@ -60,7 +59,7 @@ async def serve_alone(
             say(notice)
         if opened.index_of is not None:
             say(_note("searches look through the events themselves, which is slower than an index"))
-        app = create_app(opened, redactor=redact, token=token, trusted_hosts=[host], public=public, **options)
+        app = create_app(opened, token=token, trusted_hosts=[host], public=public, **options)
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
         print(server.address(), flush=True)  # noqa: T201  the one result of this command
         if public is not None:

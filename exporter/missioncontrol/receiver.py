@@ -1,8 +1,7 @@
 """What the endpoints share: the store, subscribers, the redactor, the clock, the limits and the counters."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,7 +14,8 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.events.tool_calls import Commands
-from exporter.missioncontrol.http.request_intake import Counters, RequestIntake, RequestLimits
+from exporter.missioncontrol.http.quota import Quota, QuotaGate
+from exporter.missioncontrol.http.request_intake import Counters, Floor, FloorOf, RequestIntake, RequestLimits
 from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import Batch
@@ -25,21 +25,20 @@ from exporter.missioncontrol.live.waiting import OpenWaits
 from exporter.missioncontrol.search.index import TextIndex
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import SECONDS, Query, results
-from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store import audit, tokens
 from exporter.missioncontrol.store.eraser import Eraser
 from exporter.missioncontrol.store.ownership import uploading
-from exporter.missioncontrol.store.port import Database, Job, Result, Store, StoreError
-from exporter.missioncontrol.store.queries import events_numbered, newest_event
+from exporter.missioncontrol.store.port import DEFAULT_TENANT, Database, Job, Result, Store
+from exporter.missioncontrol.store.queries import events_numbered, identity, newest_event
 from exporter.missioncontrol.store.retention import Retention, due
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
 from exporter.missioncontrol.store.tokens import OWNER, Holder
 
 _FRESH_SECONDS: Final = 0.15
-_FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
+_TOLD_MAX: Final = 10_000
 _NOTES_MAX: Final = 10_000
 _SCAN_SECONDS: Final = 2.0
 """How long a page is searched for where there is no index, and each event that may match is read."""
-_log: Final = logging.getLogger(__name__)
 
 
 class MakeTrace(Protocol):
@@ -68,25 +67,55 @@ class ReceiverOptions(TypedDict, total=False):
     retention: Retention | None
     commands: Commands | None
     """The commands that print secrets, whose answers are masked where the redactor is asked, else none are."""
+    floor_of: FloorOf | None
+    """Makes the redactor of a tenant with its key, instead of one redactor for all."""
+    quota: Quota | None
+    audits: bool
+    """Keeps an audit log of who reads."""
 
 
 class Receiver:
-    """One running Mission Control, as its endpoints see it."""
+    """The Mission Control of one tenant, as its endpoints see it."""
 
     def __init__(self, store: Store, redact: RedactEvent | None = None, **options: Unpack[ReceiverOptions]) -> None:
+        self.tenant = DEFAULT_TENANT
         self.store, self.retention = store, options.get("retention") or Retention()
         self.make_trace, self.project = options.get("make_trace"), options.get("project")
+        self.audits = options.get("audits", False)
+        self.quota = QuotaGate(options.get("quota") or Quota())
+        self._options = options
         self.search = SearchIndex(store) if store.index_of is None else None
         self.eraser = Eraser(store, partial(self._forget_words, []))
         self.live = LiveSubscriptions()
         self.waiting = OpenWaits()
         self.counters = Counters()
         self.intake = RequestIntake(
-            options.get("limits") or RequestLimits(), self.counters, redact, options.get("commands")
+            options.get("limits") or RequestLimits(), self.counters, redact, options.get("commands"), self._floor()
         )
         self.notes: Notes = NoNotes()
         self._clock = options.get("clock", utc_now)
         self._noted: dict[str, str] = {}
+        self._told: dict[tuple[str, ...], str] = {}
+        self._identity: str | None = None
+
+    def beside(self, store: Store, tenant: str) -> "Receiver":
+        """Return the receiver of another tenant, with the same options; the two share the limits of requests."""
+        other = Receiver(store, **self._options)
+        other.tenant = tenant
+        other.intake.close()
+        other.intake = self.intake.beside(other.counters, other._floor())
+        return other
+
+    def _floor(self) -> Callable[[], Awaitable[Floor]] | None:
+        """Return what gives the redactor with the tenant's key of that moment, the same at every receiver."""
+        floor_of = self._options.get("floor_of")
+        if floor_of is None:
+            return None
+
+        async def floor() -> Floor:
+            return floor_of(await self.read(tokens.redaction_key))
+
+        return floor
 
     def close(self) -> None:
         """End the streams and the threads; the store stays open, it belongs to the caller."""
@@ -108,8 +137,28 @@ class Receiver:
         with api_errors():
             return await self.store.read(job)
 
+    async def admit(self) -> None:
+        """Raise `ApiError` when the tenant has used its quota."""
+        with api_errors():
+            await self.quota.admit(self.store)
+
+    async def identity(self) -> str:
+        """Return by what an uploader knows the tenant's store from another one."""
+        if self._identity is None:
+            self._identity = f"{await self.store.read(identity, quick=True):x}"
+        return self._identity
+
+    async def tell(self, who: str, action: str, session: str | None) -> None:
+        """Note in the audit log who did what, durably, and the same thing once in ten minutes."""
+        key, now = (who, action, session or ""), self.now()
+        if self.audits and self._told.get(key) != now[:15]:
+            await self.write(partial(audit.add, now=now, who=who, action=action, session=session))
+            if len(self._told) >= _TOLD_MAX:
+                self._told.clear()
+            self._told[key] = now[:15]
+
     async def find_holder(self, token: str) -> Holder | None:
-        """Return whose token this is, or None; records once a minute that it is in use."""
+        """Return whose token of the tenant this is, or None; records once a minute that it is in use."""
         found = await self.store.read(lambda database: tokens.holder(database, token), quick=True)
         if found is not None:
             now = self.now()
@@ -137,16 +186,6 @@ class Receiver:
         await asyncio.to_thread(search.catch_up, newest, _FRESH_SECONDS)
         return await self.read(lambda database: search.read(partial(search_in, database)))
 
-    async def apply_retention(self) -> None:
-        """Forget sessions that are too old or too many every hour, until cancelled."""
-        await asyncio.sleep(_FIRST_CLEANING_SECONDS)
-        while True:
-            try:
-                await self.expire()
-            except (ApiError, StoreError) as error:  # the next round tries again
-                _log.warning("old sessions could not be forgotten", extra={"reason": str(error)})
-            await asyncio.sleep(_CLEANING_SECONDS)
-
     async def expire(self) -> int:
         """Forget every session that the retention does not allow; return how many they were."""
         gone = 0
@@ -165,7 +204,7 @@ class Receiver:
             else:
                 gone += len(ids)
 
-    async def forget(self, session_ids: list[str], *, reason: str = "deleted") -> None:
+    async def forget(self, session_ids: list[str], *, reason: str = "deleted", who: str = "") -> None:
         """Delete sessions for good: when this returns, no file of ours contains a word of them."""
         if await self.eraser.is_pending(session_ids):
             return await self._finish_erasing()
@@ -176,6 +215,8 @@ class Receiver:
         def forget(database: Database) -> None:
             for session_id in session_ids:
                 write_jobs.forget_session(database, session_id, now, reason=reason)
+                if self.audits and reason != EXPIRED:
+                    audit.add(database, now, who, "delete", session_id)
 
         await self.write(forget)
         for session_id in session_ids:
@@ -296,7 +337,7 @@ class Receiver:
 
 
 def receiver_of(request: Request) -> Receiver:
-    """Return the receiver that this request came to."""
-    receiver = request.app.state.receiver
+    """Return the receiver of the tenant that this request is of; it fails for a request that nobody let in."""
+    receiver = request.state.receiver
     assert isinstance(receiver, Receiver)
     return receiver

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -214,13 +215,15 @@ class SinkState:
                     self.say(NoticeName.SINK_WAITING, Level.WARNING, text, why=why)
             case Unsupported():
                 self._turn_off(verdict)
-            case Unauthorized(status):
-                self.last_error = f"answered {status}"
+            case Unauthorized(status, again):
+                self.last_error = f"answered {status}" + (": its quota is exceeded" if again else "")
                 text = "the sink refuses the token; nothing is sent until it changes"
+                text = text if again is None else "the sink keeps no more of us; it is asked again in an hour"
                 if not self.gate.closed:
                     self.say(NoticeName.SINK_REFUSED, Level.ERROR, text, status=status)
                 self._begin_trouble()
-                self.gate.unauthorized(self.sink.token_refused)
+                until = math.inf if again is None else time.monotonic() + again
+                self.gate.unauthorized(self.sink.token_refused, until)
             case _:
                 self.succeeded()
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from exporter.core.delivery.batches import BatchLimits
+from exporter.core.delivery.history_needs import needs, store_at
 from exporter.core.delivery.log_streams import hour_of
 from exporter.core.delivery.verdict import (
     ALARM_WAIT_SECONDS,
@@ -127,6 +128,7 @@ class _Part:
 class Otlp(Sink):
     """One signal. `assemble` makes a body of a stream's records; `weight` says how many one of these counts as.
 
+    `ask` returns what a path of the endpoint's host answers, None if nothing; called on threads.
     `place` is the address that the signal is sent to, without secrets. `time_ns` returns the time of a record where
     streams go by the hour.
 
@@ -147,6 +149,7 @@ class Otlp(Sink):
     records_max: int = RECORDS_MAX
     time_ns: Callable[[bytes], int] | None = None
     on_close: Callable[[], None] = lambda: None
+    ask: Callable[[str], str | None] = lambda _: None
     history_seconds: float | None = None
     rejected: int = 0
     repeated: int = 0
@@ -156,6 +159,16 @@ class Otlp(Sink):
         self._threads = CallThreads(LANES, "otlp")
         self._parts: deque[_Part] = deque()
         self._joining: asyncio.Task[None] | None = None
+
+    async def needs(self, days: float, *, asks: bool) -> str:
+        """Return what so many days of history need of the store; without `asks` nobody is asked."""
+        signal = self.name.rpartition(":")[2]
+        found = store_at(self.place, signal)
+        if found is None:
+            return needs(self.place, signal, days, None, None)
+        store, path = found
+        answer = await self._threads.call(lambda: self.ask(path)) if asks else None
+        return needs(self.place, signal, days, store, answer)
 
     def limits(self) -> BatchLimits:
         """Return what one request may hold."""

@@ -4,6 +4,7 @@ Marks are copied first: a mark that is older than everything else costs events t
 know; one that is newer would cost the events between.
 """
 
+import glob
 import hashlib
 import io
 import json
@@ -20,9 +21,8 @@ from exporter.files import copy_database, write_private
 
 MANIFEST: Final = "backup.json"
 _FORMAT: Final = 1
-_DERIVED: Final = ("mission_control-search.db",)
 _LEFT_OUT: Final = ("lock", ".writable")
-_LEFT_OUT_ENDS: Final = (".sock", "-wal", "-shm", "-journal", ".backup", ".new")
+_LEFT_OUT_ENDS: Final = ("-search.db", ".sock", "-wal", "-shm", "-journal", ".backup", ".new")
 _DIRECTORIES: Final = ("journals", "ahp")
 
 
@@ -37,7 +37,19 @@ def back_up_store(store: Path, target: Path, version: str) -> dict[str, Any]:
     """Copy the store of a receiver in the same way."""
     if not store.is_file():
         raise UsageError(f"there is no store {store}", hint="give the path that `mission-control serve --store` has")
-    return _backed_up(iter([(store, Path(RECEIVER))]), target, version)
+    return _backed_up(_stores(store), target, version)
+
+
+def _tenants_of(store: Path) -> list[Path]:
+    """Return the files of the other tenants of a store, without their indexes."""
+    found = store.parent.glob(f"{glob.escape(store.stem)}-tenant-*{store.suffix}")
+    return sorted(path for path in found if not path.stem.endswith("-search"))
+
+
+def _stores(store: Path) -> Iterator[tuple[Path, Path]]:
+    yield store, Path(RECEIVER)
+    for path in _tenants_of(store):
+        yield path, Path(Path(RECEIVER).stem + path.name.removeprefix(store.stem)).with_suffix(".db")
 
 
 def _backed_up(parts: Iterator[tuple[Path, Path]], target: Path, version: str) -> dict[str, Any]:
@@ -78,7 +90,7 @@ def _parts(state_dir: Path) -> Iterator[tuple[Path, Path]]:
     here = [
         path
         for path in sorted(state_dir.iterdir())
-        if path.is_file() and path.name not in (*_LEFT_OUT, *_DERIVED) and ".corrupt-" not in path.name
+        if path.is_file() and path.name not in _LEFT_OUT and ".corrupt-" not in path.name
         if not path.name.endswith(_LEFT_OUT_ENDS)
     ]
     here.sort(key=lambda path: (path.name != MARKS, path.name == RECEIVER))
@@ -136,13 +148,23 @@ def put_back_store(backup: Path, store: Path) -> Path | None:
 
     The receiver must not run. The search index beside it is made again.
     """
+    aside = _put_aside(store)
+    for path in _tenants_of(store):
+        _put_aside(path)
+    _copy(backup / RECEIVER, store)
+    for path in _tenants_of(backup / RECEIVER):
+        name = store.stem + path.name.removeprefix(Path(RECEIVER).stem)
+        _copy(path, store.with_name(name).with_suffix(store.suffix))
+    return aside
+
+
+def _put_aside(store: Path) -> Path | None:
     aside = _aside(store.with_name(f"{store.name}.before-restore")) if store.exists() else None
     if aside is not None:
         _refuse_in_use(store)
         store.rename(aside)
     for suffix in ("-wal", "-shm"):
         store.with_name(store.name + suffix).unlink(missing_ok=True)
-    _copy(backup / RECEIVER, store)
     return aside
 
 

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 _METRICS_SECONDS: Final = 5.0
 _POINTS_PER_METRIC: Final = 64
+_ASK_SECONDS: Final = 5.0
+_ASKED_BYTES_MAX: Final = 1 << 20
 _METRICS_PER_REQUEST: Final = 8
 
 
@@ -143,6 +146,19 @@ class OtlpEndpoint:
             raise NoAnswerError(str(error)) from None
         return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message, answer.fault)
 
+    def ask(self, path: str) -> str | None:
+        """Return what a path of the endpoint's host answers to a question, None if nothing. For threads."""
+        parts = self._endpoint.parts()
+        host = replace(self._endpoint, address=f"{parts.scheme}://{parts.netloc}", timeout_seconds=_ASK_SECONDS)
+        client = http_client(1, host)
+        try:
+            answer = client.request("GET", path, host.headers_now(), b"", answer_bytes_max=_ASKED_BYTES_MAX)
+        except (NoAnswerError, NoAnswer):
+            return None
+        finally:
+            client.close()
+        return answer.body.decode("utf-8", "replace") if answer.status == 200 else None
+
     def status_of(self, signal: Signal, body: bytes) -> int:
         """Send a request and return the status of the answer, 0 if there is no sound one. For threads."""
         try:
@@ -186,6 +202,7 @@ class OtlpEndpoint:
                 records_max=_METRICS_PER_REQUEST if signal == "metrics" else RECORDS_MAX,
                 time_ns=log_time_ns if signal == "logs" else None,
                 on_close=partial(close, signal),
+                ask=self.ask,
                 history_seconds=self.settings.history_days * 86_400.0,
             )
             if signal == "metrics":

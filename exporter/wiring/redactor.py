@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -40,6 +41,7 @@ _LOOK_SECONDS: Final = 2.0
 _LOOK_SHARE: Final = 100
 _FIRST_EVENTS: Final = (b'{"type":"session.start"', b'{"type":"session.resume"')
 _KNOWN: Final = "known-value"
+_FLOORS_MAX: Final = 64
 _log: Final = logging.getLogger(__name__)
 
 
@@ -47,7 +49,19 @@ def make_redaction(
     settings: Settings, *, with_key: bool = True, say: Callable[[Notice], None] = lambda one: _log.error(one.message)
 ) -> Redactors:
     """Compile the redactor with this installation's key; without it, its markers are valid for this run only."""
-    engine = make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None)
+    return _joined(settings, make_engine(settings, redaction_key(Path(settings.state_dir), say) if with_key else None))
+
+
+def make_floor(settings: Settings) -> Callable[[bytes], Redactors]:
+    """Compile the redactor of a receiver, and return what makes one out of it for a tenant's key.
+
+    All that it makes are for one thread, that of the floor.
+    """
+    engine = make_engine(settings, None)
+    return lru_cache(_FLOORS_MAX)(lambda key: _joined(settings, engine.with_key(key)))
+
+
+def _joined(settings: Settings, engine: results.Engine) -> Redactors:
     budget_ms, commands = settings.redaction.budget_ms, _Commands(engine)
 
     def for_values(values: Collection[str]) -> RedactEvent:

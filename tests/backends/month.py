@@ -49,10 +49,11 @@ class Host:
             for line in file.read_text(encoding="utf-8").splitlines():
                 yield file.parent.name, json.loads(line)
 
-    def backfill(self, endpoint: str, **more: str) -> None:
-        """Deliver history with the installed command; fails unless it says that all was delivered."""
+    def backfill(self, endpoint: str, **more: str) -> str:
+        """Deliver history with the installed command, and return its notices; fails unless all was delivered."""
         done = self._run("backfill", "--all", "--sink", "otel", endpoint=endpoint, **more)
         assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+        return done.stderr
 
     def forget(self) -> None:
         """Lose the exporter's state, so that the next backfill sends everything again."""

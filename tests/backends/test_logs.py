@@ -66,7 +66,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Host:
 def store(told: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A store that the month was delivered to."""
     with loki(tmp_path_factory.mktemp("loki") / "store") as server:
-        told.backfill(server.endpoint, **_LOGS)
+        assert "keeps logs of any age, which is enough for 27 days" in told.backfill(server.endpoint, **_LOGS)
         yield server
 
 

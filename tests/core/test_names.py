@@ -6,7 +6,6 @@ from exporter.core.names import (
     INSTALLATION_HEADER,
     LOCAL,
     STORE_HEADER,
-    drops_history,
     last_error_name,
     leaving,
     names_of,
@@ -39,27 +38,6 @@ def test_a_sink_is_asked_for_by_its_own_name_its_endpoints_and_that_of_all_endpo
     sink: str, names: set[str]
 ) -> None:
     assert names_of(sink) == names
-
-
-@pytest.mark.parametrize(
-    ("url", "signal", "word"),
-    [
-        ("http://host:9090/api/v1/otlp/v1/metrics", "metrics", "Prometheus"),
-        ("http://host:9090/api/v1/otlp/v1/logs", "logs", None),
-        ("http://host:9428/insert/opentelemetry/v1/logs", "logs", "Victoria"),
-        ("http://host:8428/insert/opentelemetry/v1/metrics", "metrics", "Victoria"),
-        ("http://host:3100/otlp/v1/logs", "logs", "Loki"),
-        ("http://host:3100/otlp/v1/metrics", "metrics", None),
-        ("https://otlp-gateway-prod.grafana.net/otlp/v1/traces", "traces", "Grafana Cloud"),
-        ("http://host:9009/otlp/v1/metrics", "metrics", "Mimir"),
-        ("http://host:9009/otlp/v1/traces", "traces", None),
-        ("http://host:4318/v1/metrics", "metrics", None),
-    ],
-)
-def test_what_drops_old_telemetry_is_known_by_its_address(url: str, signal: str, word: str | None) -> None:
-    fact = drops_history(url, signal)
-
-    assert fact is None if word is None else word in str(fact)
 
 
 def test_what_leaves_the_machine_is_said_with_its_host_and_without_secrets() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from exporter.core.delivery import verdict
 from exporter.errors import Exit
 from tests.daemon.exchange import Reply, Request
 from tests.daemon.peer import Peer, Script
@@ -246,3 +247,20 @@ async def test_ids_that_the_receiver_rejects_go_to_quarantine_and_the_rest_is_ta
 
     assert ended == Exit.PARTIAL
     assert [(one["event"], one["reason"]) for one in await exporter.quarantined()] == [("e2", "rejected_by_receiver")]
+
+
+async def test_a_quota_that_is_exceeded_stops_the_sink_and_is_asked_again(
+    station: Station, floor: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(verdict._BY_KIND, (403, "quota_exceeded"), verdict.Unauthorized(403, 0.3))
+    full = b'{"error":{"kind":"quota_exceeded","message":"no","hint":""}}'
+    session = station.session()
+    session.add(5)
+    floor.script = lambda request: Reply(403, body=full) if request.is_events else None
+    exporter = station.exporter(floor)
+    assert await exporter.idle() == Exit.REFUSED
+
+    floor.script = lambda _: None
+    await until(lambda: floor.ids() == session.durable_ids())
+
+    assert await exporter.idle() == Exit.DONE

@@ -125,6 +125,6 @@ def test_the_configuration_of_the_readme_is_accepted(own_home: Path) -> None:
 
 
 def test_what_telemetry_cannot_give_is_in_its_document() -> None:
-    told = text("docs/telemetry.md")
+    told = text("docs/parity.md")
 
     assert [name for name in (*SPANS, *(key for _, key in TOKENS)) if name not in told] == []

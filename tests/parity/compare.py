@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from otel import names
+from otel.machines.metrics.aggregate import AnyPoint
 from otel.model import Attributes, Span
-from otel.names import Semconv
+from otel.names import Instrument, Semconv
 from tests.parity import reasons
 from tests.parity.oracle import CliSpan, Session
 
@@ -16,6 +17,7 @@ TOKENS = (names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CACHE_READ_TOKENS, name
           names.REASONING_TOKENS)  # fmt: skip
 _AGENT, _TURN, _INTERACTION = names.AGENT_NAME.name, names.TURN_ID.name, names.INTERACTION_ID.name
 NOTIFICATION = names.SYSTEM_NOTIFICATION.name
+_ROOT_MS_MAX = 1_000
 CUT_OFF = "query"
 """The CLI's error type of what it ended because a sub-agent failed."""
 
@@ -29,6 +31,7 @@ class Comparison:
     missing: list[CliSpan] = field(default_factory=list)
     underivable: list[tuple[CliSpan, str]] = field(default_factory=list)
     ours: list[Span] = field(default_factory=list)
+    points: list[tuple[Instrument, AnyPoint]] = field(default_factory=list)
     other_names: list[str] = field(default_factory=list)
     other_parents: list[str] = field(default_factory=list)
     explained_parents: list[str] = field(default_factory=list)
@@ -50,7 +53,8 @@ class Comparison:
 
 def compare(session: Session) -> Comparison:
     """Compare a session's spans."""
-    result = Comparison(session, ours=session.spans())
+    told = session.told()
+    result = Comparison(session, ours=told.spans, points=told.points)
     derivable = []
     for written in session.cli:
         reason = reasons.why_not(session, written)
@@ -79,7 +83,7 @@ def _explain_cut(result: Comparison) -> None:
         result.other_names = []  # a tool that was ended before it was known what it runs
     root = f"{result.session.name}: invoke_agent: "
     result.other_tokens = [where for where in result.other_tokens if not where.startswith(root)]
-    theirs = [_typed(one) for cli in result.session.cli for name, one in cli.events if name == NOTIFICATION]
+    theirs = [_typed(one.attributes) for cli in result.session.cli for one in cli.events if one.name == NOTIFICATION]
     mine = [_typed(_spelled(one.attributes)) for span in result.ours for one in span.events
             if one.name.name == NOTIFICATION]  # fmt: skip
     for item in (*theirs, *mine):
@@ -105,8 +109,10 @@ def _cli_key(span: CliSpan, semconv: Semconv) -> Hashable:
     get = span.attributes.get
     about = {
         "execute_tool": get("gen_ai.tool.call.id"),
-        "chat": get("gen_ai.response.id") if semconv == "latest" else (get(_INTERACTION), get(_TURN)),
-        "invoke_agent": (get(_AGENT), _said(span.events)) if span.parent is None else get(_AGENT),
+        "chat": get("gen_ai.response.id") if semconv == "cli" else (get(_INTERACTION), get(_TURN)),
+        "invoke_agent": (get(_AGENT), _said([(one.name, one.attributes) for one in span.events]))
+        if span.parent is None
+        else get(_AGENT),
     }
     return span.operation, about.get(span.operation)
 
@@ -116,7 +122,7 @@ def _own_key(span: Span, semconv: Semconv) -> Hashable:
     said = _said([(event.name.name, _spelled(event.attributes)) for event in span.events])
     about = {
         "execute_tool": get(names.TOOL_CALL_ID),
-        "chat": get(names.RESPONSE_ID) if semconv == "latest" else (get(names.INTERACTION_ID), get(names.TURN_ID)),
+        "chat": get(names.RESPONSE_ID) if semconv == "cli" else (get(names.INTERACTION_ID), get(names.TURN_ID)),
         "invoke_agent": (get(names.AGENT_NAME), said) if span.parent_id is None else get(names.AGENT_NAME),
     }
     return span.operation, about.get(span.operation)
@@ -155,7 +161,7 @@ def _compare_tokens(result: Comparison, cli: CliSpan, span: Span) -> None:
 
 
 def _compare_notifications(result: Comparison, cli: CliSpan, span: Span) -> None:
-    theirs = [_typed(attributes) for name, attributes in cli.events if name == NOTIFICATION]
+    theirs = [_typed(one.attributes) for one in cli.events if one.name == NOTIFICATION]
     mine = [_typed(_spelled(event.attributes)) for event in span.events if event.name.name == NOTIFICATION]
     if theirs and not any("github.copilot.message" in attributes for attributes in theirs):
         mine = [{key: value for key, value in item.items() if key != "github.copilot.message"} for item in mine]
@@ -170,6 +176,11 @@ def _spelled(attributes: Attributes) -> dict[str, Any]:
 
 def _typed(attributes: dict[str, Any]) -> dict[str, tuple[str, Any]]:
     return {key: (type(value).__name__, value) for key, value in attributes.items()}
+
+
+def roots_that_end_elsewhere(one: Comparison) -> int:
+    """Return how many roots end more than a second before or after the CLI's."""
+    return sum(cli.parent is None and abs(cli.end_ns - ours.end_ns) > _ROOT_MS_MAX * 1e6 for cli, ours in one.matched)
 
 
 def p95(values: Iterable[float]) -> float:

@@ -14,45 +14,6 @@ SPANS = {
     "(other session)": "the telemetry file holds a second session too",
 }
 
-EVENTS = {
-    "github.copilot.session.usage_info": "how full the context is, is an ephemeral event",
-    "github.copilot.sandbox.enforcement_state": "what a sandbox does is told to telemetry only",
-    "github.copilot.mcp.server.lifecycle": "the states of MCP servers are ephemeral events",
-}
-"""Events on spans."""
-
-_PUT_TOGETHER = "what a call is given is put together inside the CLI; the root has what the log tells of it"
-
-ATTRIBUTES = {
-    "server.address": "no event tells where a model is",
-    "server.port": "no event tells where a model is",
-    "gen_ai.request.stream": "no event tells how an answer came",
-    "gen_ai.tool.definitions": "no event has the definitions of the tools",
-    "gen_ai.tool.description": "no event has the descriptions of the tools",
-    "gen_ai.input.messages": _PUT_TOGETHER,
-    "gen_ai.system_instructions": _PUT_TOGETHER,
-    "gen_ai.conversation.compacted": "set here on the call that compacts; later calls do not tell, and a rewind may"
-    " have taken it out of the log",
-    "gen_ai.provider.name": "of a tool: the agent above it has it",
-    "github.copilot.agent.type": "no event tells where an agent's definition is from",
-    "github.copilot.context.skills": "the skills that were loaded are an ephemeral event",
-    "github.copilot.context.mcp_server_names": "the MCP servers that were loaded are an ephemeral event",
-}
-"""Attributes of spans that are here, in all versions."""
-
-_NO_RECORDS = "CLI 1.0.48 records no usage per call"
-
-OLD_ATTRIBUTES = {
-    "gen_ai.response.id": _NO_RECORDS,
-    "gen_ai.response.time_to_first_chunk": _NO_RECORDS,
-    "github.copilot.cost": _NO_RECORDS,
-    "github.copilot.server_duration": _NO_RECORDS,
-    "github.copilot.initiator": _NO_RECORDS,
-    "gen_ai.request.model": "CLI 1.0.48 does not record the model of a sub-agent",
-    "gen_ai.agent.version": "only the session has a version in the log of CLI 1.0.48",
-}
-"""Attributes that are not here for CLI 1.0.48 only, beside those in `TOKENS`."""
-
 ENDS = {
     "bgshell": "the CLI keeps a root open while it waits for the notification of a background shell; here it ends with"
     " its last turn, as no event tells that somebody waits",
@@ -97,7 +58,7 @@ def _interactions(session: Session, span: CliSpan) -> set[str]:
     """Return the ids of the interactions that the trace of a span tells of."""
     key = "github.copilot.user.message.interaction_id"
     events = [event for other in session.cli if other.trace == span.trace for event in other.events]
-    return {attributes[key] for _, attributes in events if key in attributes}
+    return {event.attributes[key] for event in events if key in event.attributes}
 
 
 def _recorded(session: Session) -> set[str]:

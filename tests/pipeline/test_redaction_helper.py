@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,20 @@ def test_a_helper_ends_with_the_process_that_started_it() -> None:
         time.sleep(0.01)
 
     assert not _lives(pid)
+
+
+def test_a_helper_has_no_file_and_no_connection_but_to_its_starter(tmp_path: Path) -> None:
+    with (tmp_path / "held").open("w"), closing(RedactionHelper(redactor, lambda _: frozenset())) as helper:
+        offer = helper.offer([event(number, "word " * 400) for number in range(100)])
+        end = time.monotonic() + LIMIT_SECONDS
+        while offer is not None and not offer.is_done and time.monotonic() < end:  # from then on it has left all files
+            helper.look(offer)
+            time.sleep(0.01)
+        opened = {one.name: str(one.readlink()) for one in Path(f"/proc/{helper.pid}/fd").iterdir()}
+
+    assert offer is not None and offer.is_done
+    assert {opened.pop(name) for name in ("0", "1", "2")} == {"/dev/null"}
+    assert [one.partition(":")[0] for one in opened.values()] == ["socket"]
 
 
 def _lives(pid: int) -> bool:

@@ -86,3 +86,10 @@ def test_base64_at_every_alignment_is_found_up_to_its_end(shift: int) -> None:
     (start, end), *_ = known.find(b'"%b"' % encoded)
     assert base64.b64decode(encoded[: (start - 1) // 4 * 4]) in b"u" * 3
     assert b"12345" not in base64.b64decode(encoded[-(-(end - 1) // 4) * 4 :])
+
+
+@pytest.mark.parametrize(("size", "count"), [(64 * 1024, 1), (64 * 1024 + 1, 0)])
+def test_a_file_of_known_values_has_at_most_64_kib(tmp_path: Path, size: int, count: int) -> None:
+    (tmp_path / "values").write_bytes(b"x" * size)
+
+    assert len(from_files([tmp_path / "values"])) == count

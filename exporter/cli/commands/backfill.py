@@ -60,7 +60,6 @@ def backfill(
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is to be read whole: a table is cut to the terminal."""
-    yield from (f"The backend may drop old data. {plain(note)}." for note in answer.get("notes", ()))
     yield from map(plain, answer.get("off", ()))
     rows = answer["sessions"]
     yield from (

@@ -15,15 +15,33 @@ from exporter.errors import UsageError
 
 if TYPE_CHECKING:
     from config.settings import Settings
+    from exporter.missioncontrol.store.tokens import Scope
 
-_SCOPES: Final = {"upload": "upload only", "read": "read only"}
+_SCOPES: "Final[dict[str, Scope]]" = {
+    "upload": "upload",
+    "read": "read",
+    "admin": "all",
+    "auditor": "auditor",
+    "operator": "operator",
+}
+"""What people call a scope, and what it is in the store."""
+_SHOWN: Final = {"upload": "upload only", "read": "read only", "auditor": "figures", "operator": "tenants"}
 _TOKENS: Final = (
     Column("NAME", "name"),
-    Column("SCOPE", lambda token: _SCOPES.get(token["scope"], "full access")),
+    Column("SCOPE", lambda token: _SHOWN.get(token["scope"], "full access")),
     Column("CREATED", lambda token: token["created"][:19]),
     Column("LAST USED", lambda token: (token["last_used"] or "never")[:19]),
     Column("STATE", lambda token: "revoked" if token["revoked"] else "active"),
 )
+_TENANTS: Final = (Column("NAME", "name"), Column("CREATED", lambda tenant: tenant["created"][:19]))
+_AUDIT: Final = (
+    Column("TIME", lambda entry: entry["at"][:19]),
+    Column("WHO", "who"),
+    Column("ACTION", "action"),
+    Column("SESSION", lambda entry: entry["session"] or ""),
+    Column("DETAIL", lambda entry: entry["detail"] or ""),
+)
+_tenant_option: Final = option("--tenant", default="default", metavar="NAME", help="tenant (default: default)")
 _store_option: Final = option(
     "--store",
     metavar="URL",
@@ -154,19 +172,31 @@ def migrate(context: CommandContext, store: str | None) -> int:
 @command()
 @argument("action", type=click.Choice(("create", "list", "revoke")), help="what to do")
 @argument("name", required=False, metavar="[NAME]", help="owner of the token: a machine, an exporter or a person")
-@option("--upload-only", is_flag=True, help="the new token can only upload sessions, and ask about its own")
-@option("--read-only", is_flag=True, help="the new token can only read")
+@option("--scope", type=click.Choice(tuple(_SCOPES)), help="what the new token permits (default: admin)")
+@option("--upload-only", is_flag=True, help="the same as --scope upload")
+@option("--read-only", is_flag=True, help="the same as --scope read")
+@_tenant_option
 @_store_option
 def token(
-    context: CommandContext, action: str, name: str | None, upload_only: bool, read_only: bool, store: str | None
+    context: CommandContext,
+    action: str,
+    name: str | None,
+    scope: str | None,
+    upload_only: bool,
+    read_only: bool,
+    tenant: str,
+    store: str | None,
 ) -> int:
     """Manages access tokens, one per machine or person.
 
-    A new token is printed once. A revoked token is refused at once, also by a running receiver.
+    A new token is printed once. A revoked token is refused at once, also by a running receiver. admin: everything in
+    the tenant; upload: sessions of its own; read: all sessions; auditor: figures, costs and the audit log, no content;
+    operator: the tenants themselves, and their figures.
 
     Examples:
     exporter mission-control token create laptop --upload-only  # for the exporter of one machine
-    exporter mission-control token create anna --read-only  # for a person or program that only looks
+    exporter mission-control token create anna --scope read  # for a person or program that only looks
+    exporter mission-control token create bob --tenant payments  # everything in the tenant payments
     exporter mission-control token list  # all tokens and when each was last used
     exporter mission-control token revoke laptop  # revoke at once
     """
@@ -174,29 +204,98 @@ def token(
 
     opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
     if action == "list":
-        found = token_admin.list_tokens(opened)
+        found = token_admin.list_tokens(opened, tenant)
         return context.report(found, lambda view: _tokens_text(found["tokens"], view))
     if not name:
         raise UsageError(
             f"token {action} requires the NAME of a token", hint="see: exporter mission-control token list"
         )
     if action == "revoke":
-        return context.report(token_admin.revoke_token(opened, name), lambda _: f"revoked {name}")
-    if upload_only and read_only:
-        raise UsageError(
-            "--upload-only and --read-only exclude each other", hint="create two tokens, or one with neither"
-        )
-    made = token_admin.create_token(opened, name, upload_only=upload_only, read_only=read_only)
+        return context.report(token_admin.revoke_token(opened, name, tenant), lambda _: f"revoked {name}")
+    made = token_admin.create_token(opened, name, _scope_of(scope, upload_only, read_only), tenant)
     context.report(made, lambda _: str(made["token"]))
     context.out.notice(f"The token of {name} is shown only once; the receiver stores only its hash.")
     return 0
 
 
 @command()
+@argument("action", type=click.Choice(("create", "list", "remove")), help="what to do")
+@argument("name", required=False, metavar="[NAME]", help="name of the tenant: a-z, 0-9 and -")
+@option("--yes", is_flag=True, help="remove the tenant with all its sessions")
+@_store_option
+def tenant(context: CommandContext, action: str, name: str | None, yes: bool, store: str | None) -> int:
+    """Manages tenants: teams that share receivers and see nothing of each other.
+
+    Each tenant has sessions, tokens, keys and an audit log of its own. The tenant default always exists. Removing a
+    tenant deletes its sessions for good.
+
+    Examples:
+    exporter mission-control tenant create payments  # then: token create NAME --tenant payments
+    exporter mission-control tenant list  # all tenants
+    exporter mission-control tenant remove payments --yes  # with all its sessions
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
+    if action == "list":
+        found = token_admin.list_tenants(opened)
+        return context.report(found, lambda view: table(_TENANTS, found["tenants"], view))
+    if not name:
+        raise UsageError(f"tenant {action} requires a NAME", hint="see: exporter mission-control tenant list")
+    if action == "create":
+        return context.report(token_admin.create_tenant(opened, name), lambda _: f"created {name}")
+    if not yes:
+        raise UsageError(f"tenant remove deletes all sessions of {name}", hint="add --yes")
+    return context.report(token_admin.remove_tenant(opened, name), lambda _: f"removed {name}")
+
+
+@command()
+@argument("action", type=click.Choice(("rotate",)), help="what to do")
+@_tenant_option
+@_store_option
+def key(context: CommandContext, action: str, tenant: str, store: str | None) -> int:
+    """Makes a new key of the tags in what receivers redact.
+
+    Receivers redact what clients send that do not. The tag in [REDACTED:rule:tag] tells that two secrets are the same;
+    with the new key the same secret gets another tag. Running receivers use it from their next request on.
+
+    Examples:
+    exporter mission-control key rotate --tenant payments  # the tenant's secrets get new tags from now on
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
+    return context.report(token_admin.rotate_key(opened, tenant), lambda _: f"new key of the tenant {tenant}")
+
+
+@command()
+@option("--limit", type=WholeNumber(1, 10_000), default=100, help="number of entries to show (default: 100)")
+@_tenant_option
+@_store_option
+def audit(context: CommandContext, limit: int, tenant: str, store: str | None) -> int:
+    """Shows who read, searched, exported, shared or deleted sessions, newest first.
+
+    The same reading by the same token is noted once in ten minutes. Entries cannot be changed, and are kept as long as
+    sessions are, at least for 30 days.
+
+    Examples:
+    exporter mission-control audit --limit 20  # the newest entries of the tenant default
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
+    found = token_admin.list_audit(opened, limit, tenant)
+    return context.report(
+        found, lambda view: table(_AUDIT, found["entries"], view) if found["entries"] else "No entries."
+    )
+
+
+@command()
 @option("--from", "source", required=True, metavar="URL", help="store to copy: sqlite:///srv/mc.db or postgresql://…")
 @option("--to", "target", required=True, metavar="URL", help="store to copy to, which has nothing in it")
-def copy(context: CommandContext, source: str, target: str) -> int:
-    """Copies all sessions, deletions, exporters and tokens of a store into an empty one, and compares them.
+@option("--tenant", metavar="NAME", help="copy this tenant only, into the tenant of that name (default: all)")
+def copy(context: CommandContext, source: str, target: str, tenant: str | None) -> int:
+    """Copies all sessions, deletions, exporters, tokens and the audit log into an empty store, and compares them.
 
     Stop receivers of both stores first. Exporters go on with the new store as if it were the old one, and compare all
     sessions with it once.
@@ -212,7 +311,7 @@ def copy(context: CommandContext, source: str, target: str) -> int:
     if not is_postgres(source) and not store_path(source).exists():
         raise UsageError(f"--from {source} does not exist", hint="give the store that has the sessions")
     with open_store(source) as opened, open_store(target) as empty:
-        done = copy_store(opened, empty, lambda _: None)
+        done = copy_store(opened, empty, tenant)
     told = f"{done.sessions} sessions with {done.events} events copied; all digests are equal"
     return context.report({"sessions": done.sessions, "events": done.events, "equal": True}, lambda _: told)
 
@@ -235,6 +334,15 @@ def restore(context: CommandContext, session: str, store: str | None) -> int:
     return context.report(
         restored, lambda _: f"restored; send it again with: exporter backfill --session {session} --from-start"
     )
+
+
+def _scope_of(scope: str | None, upload_only: bool, read_only: bool) -> "Scope":
+    chosen = [one for one, is_set in ((scope or "", scope), ("upload", upload_only), ("read", read_only)) if is_set]
+    if len(chosen) > 1:
+        raise UsageError(
+            "--scope, --upload-only and --read-only exclude each other", hint="create two tokens, or one with one"
+        )
+    return _SCOPES[chosen[0] if chosen else "admin"]
 
 
 def _tokens_text(tokens: list[dict[str, Any]], view: TerminalView) -> str:

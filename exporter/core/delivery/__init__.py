@@ -7,4 +7,5 @@ reconcile          one way through a file, from the mark on or compared with wha
 verdict, gate      what an answer means; whether requests may be sent to the sink
 schedule, gathering  whose turn it is; how long a session's events gather before they are sent
 backfill_plan      which sessions a request for history means
+history_needs      what a store of telemetry needs to keep history
 """

@@ -4,6 +4,8 @@ While a sink is failing only one request at a time probes it, so that a thousand
 All times are of a monotonic clock that the caller reads.
 """
 
+import math
+
 
 class Gate:
     """The state of one sink between requests. While it is `closed` nothing is sent until the token changes."""
@@ -13,6 +15,7 @@ class Gate:
         self.closed_for_token: str | None = None
         self.closed = False
         self.alarm = False
+        self._closed_until = math.inf
         self._hold_until = 0.0
         self._probing = False
 
@@ -20,10 +23,11 @@ class Gate:
         """Return None when a request may start, else the time before which none may.
 
         When the sink is failing, one caller at a time gets None. The time is infinite while that probe is under way,
-        and while the gate is closed.
+        and while the gate is closed, unless it is closed for a time.
         """
-        if self.closed:
-            return float("inf")
+        if self.closed and now < self._closed_until:
+            return self._closed_until
+        self.closed = False
         if self.failures == 0:
             return None
         if self._probing or now < self._hold_until:
@@ -48,9 +52,10 @@ class Gate:
         """Note that the caller who was let through had nothing to send after all."""
         self._probing = False
 
-    def unauthorized(self, token: str | None) -> None:
-        """Close the gate: the sink refused this token."""
+    def unauthorized(self, token: str | None, until: float = math.inf) -> None:
+        """Close the gate: the sink refused this token, or has no room until then."""
         self.closed = True
+        self._closed_until = until
         self.closed_for_token = token
         self._probing = False
 

@@ -10,6 +10,8 @@ import msgspec
 RETRY_AFTER_SECONDS_MAX: Final = 300.0
 ALARM_WAIT_SECONDS: Final = 60.0
 """How long to wait after an answer that a person has to look at."""
+QUOTA_WAIT_SECONDS: Final = 3600.0
+"""How long to wait when the sink keeps no more of us."""
 WORTH_REPEATING: Final = frozenset((401, 403, 408, 429))
 """Statuses below 500 after which a message that is in no file, such as a report, is worth sending again."""
 
@@ -52,9 +54,13 @@ class LessCompression:
 
 @dataclass(frozen=True, slots=True)
 class Unauthorized:
-    """401 or 403: stop this sink until its token changes, and say so loudly."""
+    """401 or 403: stop this sink until its token changes, and say so loudly.
+
+    With `again_seconds` the sink has no room for us, and is asked again after that time too.
+    """
 
     status: int
+    again_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,7 @@ _BY_STATUS: Final[dict[int, Verdict]] = {
 _BY_KIND: Final[dict[tuple[int, str], Verdict]] = {
     (409, "session_of_another_token"): Foreign(),
     (403, "restore_needs_admin"): Unrestorable(),
+    (403, "quota_exceeded"): Unauthorized(403, QUOTA_WAIT_SECONDS),
 }
 
 

@@ -1,9 +1,7 @@
 """The receiver as one ASGI application; the tests of uploaders use it too, so that the two cannot drift."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from typing import Final, Unpack
 
 from starlette.applications import Starlette
@@ -17,17 +15,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
-from exporter.missioncontrol.http import read_api, upload_api
-from exporter.missioncontrol.http.guard import PATH, Guard, Login, enter, form
+from exporter.missioncontrol.http import read_api, tenants_api, upload_api
+from exporter.missioncontrol.http.audited import Audited
+from exporter.missioncontrol.http.guard import PATH, RECEIVER, Guard, Login, enter, form
 from exporter.missioncontrol.http.public import BehindProxy, PublicUrl
-from exporter.missioncontrol.http.request_intake import Counters
 from exporter.missioncontrol.http.responses import ApiError, error_answer
-from exporter.missioncontrol.pages import event, export, feed, health, session, sessions, waterfall
+from exporter.missioncontrol.pages import audit, event, export, feed, health, session, sessions, waterfall
 from exporter.missioncontrol.pages.rendering import error_page, give, is_fragment
 from exporter.missioncontrol.receiver import Receiver, ReceiverOptions
+from exporter.missioncontrol.receivers import Receivers
 from exporter.missioncontrol.store import tokens
 from exporter.missioncontrol.store.port import Store, StoreAway, StoreError
-from exporter.missioncontrol.store.queries import identity
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -48,6 +46,7 @@ _PAGES: Final = (
     Route("/", sessions.sessions_page),
     Route("/feed", feed.feed_page),
     Route("/health", health.health_page),
+    Route("/audit", audit.audit_page),
     Route("/sessions/{id}", session.session_page),
     Route("/sessions/{id}/next", session.next_event),
     Route("/sessions/{id}/event", event.event_page),
@@ -74,24 +73,26 @@ def create_app(
 
     In process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
-    receiver = Receiver(store, redactor, **options)
-    login = Login(token or None, receiver.find_holder, partial(_is_in_force, store))
+    receivers = Receivers(Receiver(store, redactor, **options))
+    login = Login(token or None, receivers.holder, receivers.is_in_force)
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *_PAGES],
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *tenants_api.ROUTES, *_PAGES],
         middleware=[
             *([Middleware(BehindProxy, public=public)] if public is not None else []),
-            Middleware(_FinishAnswers, counters=receiver.counters, store=store),
+            Middleware(_FinishAnswers, default=receivers.default),
             Middleware(
                 Guard,
                 login=login,
+                find_receiver=receivers.find,
                 trusted_hosts=(*trusted_hosts, *([public.host] if public else [])),
                 public_origin=public.origin if public else "",
             ),
+            Middleware(Audited),
         ],
         exception_handlers={ApiError: _answer_api_error, HTTPException: _answer_http_error},
         lifespan=_live,
     )
-    app.state.receiver = receiver
+    app.state.receivers, app.state.receiver = receivers, receivers.default
     app.state.login = login
     app.state.public = public
     app.state.has_token = bool(token) or _has_token(store)
@@ -106,25 +107,12 @@ def _has_token(store: Store) -> bool:
         return True
 
 
-async def _is_in_force(store: Store, hashed: bytes) -> bool:
-    return await store.read(lambda database: tokens.is_in_force(database, hashed))
-
-
 @asynccontextmanager
 async def _live(app: Starlette) -> AsyncIterator[None]:
-    receiver: Receiver = app.state.receiver
-    if receiver.search is not None:
-        receiver.search.wake()  # what an earlier run stored and did not index
-    with suppress(StoreAway):
-        await receiver.eraser.resume()
-    retention = asyncio.create_task(receiver.apply_retention(), name="receiver-house")
-    hearing = asyncio.create_task(receiver.hear(), name="receiver-notes")
+    receivers: Receivers = app.state.receivers
+    await receivers.start()
     yield
-    retention.cancel()
-    hearing.cancel()
-    with suppress(asyncio.CancelledError):
-        await hearing
-    receiver.close()
+    await receivers.stop()
 
 
 async def _answer_api_error(request: Request, error: Exception) -> Response:
@@ -160,11 +148,9 @@ class _FinishAnswers:
     An uploader is told with every answer which store this is, so that it notices when that is another one.
     """
 
-    def __init__(self, app: ASGIApp, counters: Counters, store: Store) -> None:
+    def __init__(self, app: ASGIApp, default: Receiver) -> None:
         self._app = app
-        self._requests = counters.requests
-        self._store = store
-        self._identity: str | None = None
+        self._default = default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def finished(message: Message) -> None:
@@ -174,14 +160,12 @@ class _FinishAnswers:
                     headers.setdefault(name, value)
                 if headers["Cache-Control"] == "no-cache":  # what has an ETag is asked for again, but not for others
                     headers["Cache-Control"] = "private, no-cache"
-                is_told = scope["path"].startswith("/agents/") and message["status"] not in (401, 403)
-                if is_told and self._identity is not None:
-                    headers[STORE_HEADER] = self._identity
-                status = str(message["status"])
-                self._requests[status] = self._requests.get(status, 0) + 1
+                receiver: Receiver = scope.get("state", {}).get(RECEIVER, self._default)
+                if scope["path"].startswith("/agents/") and message["status"] not in (401, 403):
+                    with suppress(StoreError):  # the answer says so itself
+                        headers[STORE_HEADER] = await receiver.identity()
+                requests, status = receiver.counters.requests, str(message["status"])
+                requests[status] = requests.get(status, 0) + 1
             await send(message)
 
-        if self._identity is None and scope.get("path", "").startswith("/agents/"):
-            with suppress(StoreError):  # the answer says so itself
-                self._identity = f"{await self._store.read(identity, quick=True):x}"
         await self._app(scope, receive, finished if scope["type"] == "http" else send)

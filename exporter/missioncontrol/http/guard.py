@@ -21,13 +21,15 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from exporter.missioncontrol.http.permissions import forbidden
 from exporter.missioncontrol.http.responses import ApiError, api_errors, error_answer
 from exporter.missioncontrol.pages.formats import local
 from exporter.missioncontrol.pages.rendering import render, style_hash
 from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
-IsInForce: TypeAlias = Callable[[bytes], Awaitable[bool]]
+IsInForce: TypeAlias = Callable[[Holder], Awaitable[bool]]
+FindReceiver: TypeAlias = Callable[[str], Awaitable[object | None]]
 
 PATH: Final = "/enter"
 COOKIE: Final = "exporter_visitor"
@@ -90,7 +92,7 @@ class Login:
     async def admit(self, token: str) -> str | None:
         """Return a cookie for a token that may read; None for any other, after a moment."""
         holder = await self.holder(token)
-        if holder is not None and holder.scope != "upload":
+        if holder is not None and holder.scope not in ("upload", "operator"):
             return self._make(self._cookies, _COOKIE_SECONDS, holder)
         await asyncio.sleep(_WRONG_TOKEN_SECONDS)
         return None
@@ -101,7 +103,7 @@ class Login:
         given = self._cookies.get(hashed)
         if given is None or given.end <= now:
             return None
-        if given.holder.hash and not await self._is_in_force(given.holder.hash):
+        if given.holder.hash and not await self._is_in_force(given.holder):
             self._cookies.pop(hashed, None)
             return None
         self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.holder)
@@ -189,6 +191,9 @@ ADMITTED: Final = "admitted"
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the `Holder` of the token or cookie that was presented; absent without one."""
 
+RECEIVER: Final = "receiver"
+"""The key in the scope's state for the receiver of the tenant whose request it is."""
+
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _NETLOC: Final = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
 _PORTS: Final = {"http": 80, "https": 443}
@@ -199,9 +204,17 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-real-ip")
 class Guard:
     """Refuses what may not come in before any endpoint sees it. `/healthz` and `/enter` are open to everybody."""
 
-    def __init__(self, app: ASGIApp, *, login: Login, trusted_hosts: Iterable[str], public_origin: str = "") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        login: Login,
+        find_receiver: FindReceiver,
+        trusted_hosts: Iterable[str],
+        public_origin: str = "",
+    ) -> None:
         self._app = app
-        self._login = login
+        self._login, self._find_receiver = login, find_receiver
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
         scheme, _, place = public_origin.partition("://")
         self._public = _site(scheme, place)
@@ -223,11 +236,18 @@ class Guard:
         headers = Headers(scope=scope)
         bearer = _BEARER.sub("", headers.get("authorization", "")).strip()
         holder = await self._login.holder(bearer) or await self._visitor(scope)
+        receiver = await self._find_receiver((holder or OWNER).tenant)
+        if receiver is None:  # the tenant was removed just now
+            holder, receiver = None, await self._find_receiver(OWNER.tenant)
+        state = scope.setdefault("state", {})
+        state[RECEIVER] = receiver
         if holder is not None:
-            scope.setdefault("state", {})[HOLDER] = holder
-            if (forbidden := _forbidden(holder, scope)) is not None:
-                return forbidden
-            scope["state"][ADMITTED] = True
+            state[HOLDER] = holder
+            if (refused := forbidden(holder, scope["method"], scope["path"], PATH)) is not None:
+                return refused
+            state[ADMITTED] = True
+        elif (refused := forbidden(OWNER, scope["method"], scope["path"], PATH)) is not None:
+            return self._stranger(scope, headers) or refused
         has_token = holder is not None or scope["path"] == PATH
         if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
@@ -285,15 +305,6 @@ class Guard:
             hint="Send Authorization: Bearer TOKEN, or open the address that `exporter up` prints.",
             headers={"WWW-Authenticate": "Bearer"},
         )
-
-
-def _forbidden(holder: Holder, scope: Scope) -> ApiError | None:
-    """Return why a token does not permit a request, whatever the session; None when it does."""
-    if holder.scope == "upload" and not scope["path"].startswith("/agents/"):
-        return ApiError(403, "upload_only", "This token is for uploading.", hint="Use one that may read.")
-    if holder.scope == "read" and scope["method"] not in ("GET", "HEAD") and scope["path"] != PATH:
-        return ApiError(403, "read_only", "This token is for reading.", hint="Use one that may do more.")
-    return None
 
 
 def _is_asked_by_us(scope: Scope, headers: Headers) -> bool:

@@ -13,7 +13,8 @@ from starlette.routing import Route
 
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
-from exporter.missioncontrol.http.request_intake import Counters
+from exporter.missioncontrol.http.audited import who_asks
+from exporter.missioncontrol.http.guard import HOLDER
 from exporter.missioncontrol.http.responses import ApiError, api_errors, bad_cursor, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import STATES, checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
@@ -21,14 +22,16 @@ from exporter.missioncontrol.ingest.write_jobs import heard_since
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.live.subscriptions import TooManySubscribersError
 from exporter.missioncontrol.live.waiting import OpenWait
-from exporter.missioncontrol.receiver import receiver_of
+from exporter.missioncontrol.receiver import Receiver, receiver_of
+from exporter.missioncontrol.receivers import Receivers
 from exporter.missioncontrol.search import search_query
-from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store import audit, queries
 from exporter.missioncontrol.store.agent_tree import tree
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.redactions import grouping, redactions
 from exporter.missioncontrol.store.session_row import BadCursorError
+from exporter.missioncontrol.store.tokens import OWNER
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
@@ -49,9 +52,33 @@ async def read_sessions(request: Request, limit: int) -> tuple[list[dict[str, An
     """Return the requested page of sessions, and the cursor of the next one."""
     params, state, since = request.query_params, _state_of(request), _since_of(request)
     words, cursor = params.get("q"), params.get("cursor")
-    return await receiver_of(request).read(
+    if words and sees_figures_only(request):
+        raise ApiError(403, "figures_only", "This token shows figures, and searches nothing.", hint="Leave `q` out.")
+    page, following = await receiver_of(request).read(
         lambda database: queries.sessions(database, state=state, words=words, since=since, limit=limit, cursor=cursor)
     )
+    return [figures_only(one) for one in page] if sees_figures_only(request) else page, following
+
+
+_FIGURES: Final = frozenset(
+    ("id", "state", "model", "started", "last_activity", "events", "tokens", "cost", "masked", "owner", "liveness")
+)
+
+
+def sees_figures_only(request: Request) -> bool:
+    """Tell whether the token that asks is an auditor's."""
+    return getattr(request.state, HOLDER, OWNER).scope == "auditor"
+
+
+def figures_only(session: dict[str, Any]) -> dict[str, Any]:
+    """Return a session as an auditor sees it: what it cost and whose it is, without a word of it."""
+    return {name: value if name in _FIGURES else None for name, value in session.items()}
+
+
+async def _session(request: Request) -> Response:
+    session_id = checked_id(request.path_params["id"])
+    found = await receiver_of(request).read(lambda database: queries.session(database, session_id))
+    return tagged_answer(request, msgspec.json.encode(figures_only(found) if sees_figures_only(request) else found))
 
 
 def _give(read: Callable[[Database, str], object]) -> Callable[[Request], Awaitable[Response]]:
@@ -67,7 +94,7 @@ def _give(read: Callable[[Database, str], object]) -> Callable[[Request], Awaita
 
 async def forget_session(request: Request) -> Response:
     """Delete a session for good."""
-    await receiver_of(request).forget([checked_id(request.path_params["id"])])
+    await receiver_of(request).forget([checked_id(request.path_params["id"])], who=who_asks(request))
     return Response(status_code=204)
 
 
@@ -173,26 +200,45 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    """Give the figures in Prometheus text form; names and labels are ours alone, so nothing of a session is in it."""
-    receiver = receiver_of(request)
+    """Give the tenant's figures in Prometheus text form, and to an operator those of all tenants by their name.
+
+    Names and labels are ours alone, so nothing of a session is in it.
+    """
+    receivers: Receivers = request.app.state.receivers
+    families: dict[str, list[str]] = {}
+    is_operator = getattr(request.state, HOLDER, OWNER).scope == "operator"
+    asked = await receivers.names() if is_operator else [receiver_of(request).tenant]
+    for tenant in asked:
+        if (receiver := await receivers.find(tenant)) is not None:
+            for name, kind, meaning, samples in await _measured(receiver):
+                full = f"exporter_receiver_{name}"
+                lines = families.setdefault(name, [f"# HELP {full} {meaning}", f"# TYPE {full} {kind}"])
+                lines += [
+                    f"{full}{_labels(labels, tenant if is_operator else '')} {n}" for labels, n in samples.items()
+                ]
+    content = "\n".join(line for lines in families.values() for line in lines) + "\n"
+    return PlainTextResponse(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _labels(labels: str, tenant: str) -> str:
+    if not tenant:
+        return labels
+    return f'{{tenant="{tenant}"' + (f",{labels[1:]}" if labels else "}")
+
+
+async def _measured(receiver: Receiver) -> list[tuple[str, str, str, dict[str, int]]]:
     since = heard_since(receiver.now())
     totals, copied = await receiver.read(lambda database: (queries.totals(database), queries.copied(database, since)))
     with api_errors():
         size = await asyncio.to_thread(receiver.store.size_bytes)
-    families = _families(receiver.counters, totals, streams=len(receiver.live), size=size, copied=copied)
-    lines: list[str] = []
-    for name, kind, meaning, samples in families:
-        full = f"exporter_receiver_{name}"
-        lines += (f"# HELP {full} {meaning}", f"# TYPE {full} {kind}")
-        lines += [f"{full}{labels} {value}" for labels, value in samples.items()]
-    content = "\n".join(lines) + "\n"
-    return PlainTextResponse(content, media_type="text/plain; version=0.0.4; charset=utf-8")
+    return _families(receiver, totals, size=size, copied=copied)
 
 
 def _families(
-    counters: Counters, totals: queries.StoreTotals, *, streams: int, size: int, copied: int
+    receiver: Receiver, totals: queries.StoreTotals, *, size: int, copied: int
 ) -> list[tuple[str, str, str, dict[str, int]]]:
     """Return name, kind and meaning of each metric, with its values by their labels."""
+    counters = receiver.counters
     answered = {f'{{status="{code}"}}': count for code, count in sorted(counters.requests.items())}
     sessions = {f'{{state="{state}"}}': count for state, count in sorted(totals.sessions.items())}
     return [
@@ -207,9 +253,10 @@ def _families(
         ("calls_unknown_total", "counter", "Answers masked without their command.", {"": counters.calls_unknown}),
         ("events", "gauge", "Events held and shown.", {"": totals.events}),
         ("sessions", "gauge", "Sessions held.", sessions),
-        ("streams", "gauge", "Live streams open.", {"": streams}),
+        ("streams", "gauge", "Live streams open.", {"": len(receiver.live)}),
         ("exporters_copied", "gauge", "Exporters of which several installations report.", {"": copied}),
         ("store_bytes", "gauge", "Size of the database file.", {"": size}),
+        ("uploads_over_quota_total", "counter", "Uploads refused by a quota.", {"": receiver.quota.refused}),
     ]
 
 
@@ -305,6 +352,21 @@ async def masked(request: Request) -> Response:
     return tagged_answer(request, msgspec.json.encode(content))
 
 
+async def audited(request: Request) -> Response:
+    """List the audit log, newest first."""
+    page, following = await read_audit(request, _limit_of(request, _LIST_DEFAULT, _LIST_MAX))
+    return tagged_answer(request, msgspec.json.encode({"entries": page, "next": following}))
+
+
+async def read_audit(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the requested page of the audit log, and the cursor of the next one."""
+    below, session_id = _number_cursor(request), request.query_params.get("session") or None
+    page, following = await receiver_of(request).read(
+        lambda database: audit.entries(database, limit=limit, below=below, session=session_id)
+    )
+    return page, None if following is None else str(following)
+
+
 async def exporters(request: Request) -> Response:
     """List the exporters with their last reports."""
     since = heard_since(receiver_of(request).now())
@@ -354,7 +416,7 @@ def _number_cursor(request: Request) -> int | None:
 
 ROUTES: Final = (
     Route("/api/v1/sessions", sessions, methods=["GET"]),
-    Route("/api/v1/sessions/{id}", _give(queries.session), methods=["GET"]),
+    Route("/api/v1/sessions/{id}", _session, methods=["GET"]),
     Route("/api/v1/sessions/{id}", forget_session, methods=["DELETE"]),
     Route("/api/v1/sessions/{id}/events", events, methods=["GET"]),
     Route("/api/v1/sessions/{id}/events/{event:path}", event, methods=["GET"]),
@@ -366,6 +428,7 @@ ROUTES: Final = (
     Route("/api/v1/notifications", notifications, methods=["GET"]),
     Route("/api/v1/redactions", masked, methods=["GET"]),
     Route("/api/v1/exporters", exporters, methods=["GET"]),
+    Route("/api/v1/audit", audited, methods=["GET"]),
     Route("/healthz", alive, methods=["GET"]),
     Route("/readyz", ready, methods=["GET"]),
     Route("/metrics", metrics, methods=["GET"]),

@@ -6,12 +6,13 @@ Batches are decoded and redacted off the event loop.
 import asyncio
 import threading
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 import zstandard
 from starlette.requests import ClientDisconnect, Request
@@ -232,21 +233,44 @@ class Counters:
     bytes_stored: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What masks the events of clients that do not declare that they redact."""
+
+    redact: RedactEvent
+    commands: Commands | None = None
+
+
+FloorOf: TypeAlias = Callable[[bytes], Floor]
+
+
 class RequestIntake:
     """Reads requests. All unpacked bodies together stay within `RequestLimits.bodies_bytes`."""
 
     def __init__(
-        self, limits: RequestLimits, counters: Counters, redact: RedactEvent | None, commands: Commands | None = None
+        self,
+        limits: RequestLimits,
+        counters: Counters,
+        redact: RedactEvent | None,
+        commands: Commands | None = None,
+        floor: "Callable[[], Awaitable[Floor]] | None" = None,
     ) -> None:
+        """`floor` gives the redactor for what undeclared clients send now; without it that is `redact`."""
         self.limits = limits
         self._counters = counters
         self._memory = MemoryBudget(limits.bodies_bytes)
-        self._redact = redact
-        self._commands = commands
+        self._always = Floor(redact, commands) if redact is not None else None
+        self._floor = floor
         # A redactor belongs to one thread, so all redaction of undeclared clients happens on this one.
         self._redacting = ThreadPoolExecutor(1, thread_name_prefix="receiver-redact")
         # More threads would only slow the writer, which shares the interpreter; with one, a bad body would block all.
         self._sorting = ThreadPoolExecutor(2, thread_name_prefix="receiver-sort")
+
+    def beside(self, counters: Counters, floor: "Callable[[], Awaitable[Floor]] | None") -> "RequestIntake":
+        """Return the same with other counters and another redactor; the two share memory and threads."""
+        other = copy(self)
+        other._counters, other._floor = counters, floor
+        return other
 
     def close(self) -> None:
         """End the threads."""
@@ -264,8 +288,10 @@ class RequestIntake:
 
         Their memory is reserved until the context ends, so it ends when they are stored.
         """
-        declared = DECLARATION in request.headers
-        if not declared and self._redact is None:
+        floor = None
+        if DECLARATION not in request.headers:
+            floor = self._always if self._floor is None else await self._floor()
+        if floor is None and DECLARATION not in request.headers:
             raise ApiError(
                 503,
                 "no_redactor",
@@ -274,11 +300,11 @@ class RequestIntake:
             )
         with self._memory.reserve() as reservation:
             body = await read_body(request, self.limits.body_bytes, reservation)
-            if declared and len(body) <= _INLINE_BYTES_MAX:
-                batch = self._sort_out(body, declared)
+            if floor is None and len(body) <= _INLINE_BYTES_MAX:
+                batch = self._sort_out(body, None)
             else:
-                thread = self._sorting if declared else self._redacting
-                batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, declared)
+                thread = self._sorting if floor is None else self._redacting
+                batch = await asyncio.get_running_loop().run_in_executor(thread, self._sort_out, body, floor)
             del body  # what of it is stored is in the batch
             yield self._counted(batch)
 
@@ -294,7 +320,7 @@ class RequestIntake:
         self._counters.masked += sum(bool(event.rules) for event in batch.durable)
         return batch
 
-    def _sort_out(self, body: bytes, declared: bool) -> Batch:
+    def _sort_out(self, body: bytes, floor: Floor | None) -> Batch:
         try:
             found = read_elements(body, self.limits.events)
         except BadBodyError as error:
@@ -303,14 +329,13 @@ class RequestIntake:
         except TooManyError as error:
             message = f"The body names more than {error.count_max} events; no more are taken at once."
             raise ApiError(413, "too_many_events", message, hint="Send fewer events in one request.") from error
-        masked = None if declared else self._masked
+        masked = None if floor is None else partial(self._masked, floor.redact)
         batch = sort_out(found, event_bytes_max=self.limits.event_bytes, redact=masked)
-        batch.commands = None if declared else self._commands
+        batch.commands = None if floor is None else floor.commands
         return batch
 
-    def _masked(self, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
-        assert self._redact is not None
-        outcome = self._redact(raw)
+    def _masked(self, redact: RedactEvent, raw: bytes) -> tuple[bytes, tuple[str, ...]] | None:
+        outcome = redact(raw)
         if isinstance(outcome, Refused):
             self._counters.refused += 1
             return None

@@ -180,7 +180,7 @@ class ServerHandle:
 
     async def stop(self) -> None:
         """Stop listening. A second call does nothing."""
-        self._app.state.receiver.live.close()
+        self._app.state.receivers.end_streams()
         self._server.should_exit = True
         with suppress(asyncio.CancelledError):
             await self._serving

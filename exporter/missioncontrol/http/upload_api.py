@@ -114,8 +114,10 @@ async def store_events(request: Request) -> Response:
     """Store a batch; answer with what the store has now, once that is durable."""
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
+    await receiver.admit()
     async with receiver.intake.read_batch(request) as batch:
         batch.sender = _installation(request)
+        receiver.quota.spend(len(batch.durable), sum(len(event.body) for event in batch.durable))
         stored = await receiver.store_batch(session_id, batch, _uploader(request))
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
     ack = _as_of(receiver, stored.changes, stored.ack)

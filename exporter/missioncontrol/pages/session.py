@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from exporter.core.events.projection import ProjectEvent
+from exporter.missioncontrol.http.audited import who_asks
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages import agents
@@ -189,5 +190,5 @@ async def forget_page(request: Request) -> Response:
 
 async def forget(request: Request) -> Response:
     """Forget it, and show the sessions that are left."""
-    await receiver_of(request).forget([checked_id(request.path_params["id"])])
+    await receiver_of(request).forget([checked_id(request.path_params["id"])], who=who_asks(request))
     return RedirectResponse(local("/"), status_code=303)

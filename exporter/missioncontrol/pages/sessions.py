@@ -6,7 +6,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol.http.read_api import read_sessions
+from exporter.missioncontrol.http.read_api import read_sessions, sees_figures_only
 from exporter.missioncontrol.pages.figures import figures_of, lags_of
 from exporter.missioncontrol.pages.formats import STATES, FilterLink, address, local
 from exporter.missioncontrol.pages.rendering import page
@@ -49,7 +49,9 @@ async def sessions_page(request: Request) -> Response:
         state=state,
         words=words,
         following=address(local("/"), state=state, q=words, cursor=cursor) if cursor else None,
-        found=None if asked.get("cursor") else await find(request, None, _FOUND_MAX, _FOUND_LENGTH_MIN),
+        found=None
+        if asked.get("cursor") or sees_figures_only(request)
+        else await find(request, None, _FOUND_MAX, _FOUND_LENGTH_MIN),
     )
 
 

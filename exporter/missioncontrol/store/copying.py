@@ -4,8 +4,8 @@ Rows get numbers of the target. The target is the same store for uploaders: it k
 stay good, and is in another epoch, so that they compare everything once more.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
 from secrets import randbits
@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from exporter.errors import ExporterError, UsageError
+from exporter.missioncontrol.store import tenants
 from exporter.missioncontrol.store.payloads import Cuts, whole
 from exporter.missioncontrol.store.port import Database, Store
 from exporter.missioncontrol.store.queries import upload_state
@@ -34,8 +35,11 @@ _NOTICE: Final = "category, type, status, timestamp, id, agent, text, request"
 _WHOLE: Final = {
     "exporters": "id, report, reported_at",
     "deleted_sessions": "id, deleted_at, reason, owner",
-    "tokens": "name, hash, scope, created, last_used, revoked",
+    "tokens": "name, hash, scope, role, created, last_used, revoked",
+    "shares": "hash, session, event, creator, created, expires, revoked, opened, last_opened",
+    "audit": "at, who, action, session, detail",
 }
+_SECRETS: Final = ("tokens", "redaction")
 _AT_ONCE: Final = 500
 _EPOCH_BITS: Final = 62
 
@@ -52,8 +56,24 @@ class Copied:
     events: int = 0
 
 
-def copy(source: Store, target: Store, progress: Callable[[Copied], None]) -> Copied:
-    """Copy everything.
+def copy(source: Store, target: Store, tenant: str | None = None) -> Copied:
+    """Copy all tenants, or one into the tenant of that name, and make those that the target lacks.
+
+    Raises `TenantError` when the source has no such tenant, and what `copy_tenant` raises.
+    """
+    names = [one["name"] for one in source.read_now(tenants.listed)] if tenant is None else [tenant]
+    done = Copied()
+    for name in names:
+        of_source = tenants.store_of(source, name)
+        if target.read_now(lambda database, of=name: tenants.number_of(database, of)) is None:  # type: ignore[misc]
+            tenants.create(target, name, datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+        copied = copy_tenant(of_source, tenants.store_of(target, name))
+        done = Copied(done.sessions + copied.sessions, done.events + copied.events)
+    return done
+
+
+def copy_tenant(source: Store, target: Store) -> Copied:
+    """Copy everything of one tenant.
 
     Raises `UsageError` for a target that has something, `CopyDiffersError` when something arrived otherwise.
     """
@@ -67,19 +87,17 @@ def copy(source: Store, target: Store, progress: Callable[[Copied], None]) -> Co
     ):
         target.do(_Session(source, id, number).copy)
         done = Copied(done.sessions + 1, done.events + _compared(source, target, id))
-        progress(done)
     for table, columns in _WHOLE.items():
         rows = source.read_now(lambda database, of=(columns, table): _all(database, *of))  # type: ignore[misc]
         target.do(lambda database, of=(table, columns, rows): database.insert(*of))  # type: ignore[misc]
-    (key,) = source.read_now(
-        lambda database: database.execute("SELECT value FROM secrets WHERE name = 'tokens'").fetchone()
-    )
+    keys = source.read_now(lambda database: dict(database.execute("SELECT name, value FROM secrets").fetchall()))
     (same,) = source.read_now(
         lambda database: database.execute("SELECT value FROM counters WHERE name = 'identity'").fetchone()
     )
 
     def finish(database: Database) -> None:
-        database.execute("UPDATE secrets SET value = ? WHERE name = 'tokens'", (key,))
+        for name in _SECRETS:
+            database.execute("UPDATE secrets SET value = ? WHERE name = ?", (keys[name], name))
         for name, value in (("identity", same), ("epoch", randbits(_EPOCH_BITS))):
             database.execute("UPDATE counters SET value = ? WHERE name = ?", (value, name))
 

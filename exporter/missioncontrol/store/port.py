@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from exporter.core.notice import Notice
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from exporter.missioncontrol.live.notes import Heard, Notes
     from exporter.missioncontrol.search.index import TextIndex
 
+DEFAULT_TENANT: Final = "default"
+DEFAULT_NUMBER: Final = 1
+"""The number of the tenant that every store has from the beginning, and that it works on itself."""
 Result = TypeVar("Result")
 Table = Literal["events", "sessions"]
 
@@ -169,13 +172,26 @@ class Store(Protocol):
 
         return NoNotes()
 
+    def tenant(self, number: int, /) -> "Store":
+        """Return the store of a tenant, which ends with this one; no job of one reaches rows of another.
+
+        It takes time. The number is that of a tenant of `tenants`, a table that the store of the default tenant has.
+        """
+
+    def add_tenant(self, name: str, now: str, /) -> int:
+        """Make a tenant with keys of its own, and return its number, which no other one gets, not even later."""
+
+    def remove_tenant(self, number: int, /) -> None:
+        """Remove a tenant with all that is left of it; its sessions are to be forgotten before."""
+
     def size_bytes(self) -> int:
         """Return how much disk space the store takes; 0 in memory."""
 
     def clean(self, before: datetime) -> None:
         """Remove what old sessions left elsewhere than in rows.
 
-        That is damaged stores that were set aside and not written since then, and parts of tables without any row.
+        That is damaged stores that were set aside and not written since then, parts of tables without any row, and
+        entries of the audit log, of which those of the last 30 days stay.
         """
 
     def close(self) -> None:

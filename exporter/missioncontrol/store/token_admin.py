@@ -1,34 +1,102 @@
 """What an administrator does to a store from the command line, beside a receiver that may be running on it."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from exporter.errors import StateError, UsageError
+from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
-from exporter.missioncontrol.receiver import utc_now
-from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.receiver import Receiver, utc_now
+from exporter.missioncontrol.receivers import Receivers
+from exporter.missioncontrol.store import audit, tenants, tokens
 from exporter.missioncontrol.store.opening import open_store
-from exporter.missioncontrol.store.port import Database, Job, Result, StoreError
+from exporter.missioncontrol.store.port import DEFAULT_TENANT, Database, Job, Result, Store, StoreError
 from exporter.missioncontrol.store.session_row import DeletedSessionError, UnknownSessionError, number_of
 
+WHO: Final = "(command)"
+"""Who the audit log names for what is done here."""
 
-def create_token(store: str | Path, name: str, *, upload_only: bool, read_only: bool = False) -> dict[str, Any]:
+
+def create_token(store: str | Path, name: str, scope: tokens.Scope, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
     """Make a token and return it with its name; this is the only time that it can be seen."""
-    scope: tokens.Scope = "upload" if upload_only else "read" if read_only else "all"
-    token = _do(store, lambda database: tokens.create(database, name, _now(), scope=scope))
-    return {"name": name, "scope": scope, "token": token}
+
+    def create(database: Database) -> str:
+        made = tokens.create(database, name, _now(), scope=scope, tenant=tenant)
+        audit.add(database, _now(), WHO, "token", detail=f"{name}: {scope}")
+        return made
+
+    return {"name": name, "scope": scope, "tenant": tenant, "token": _do(store, create, tenant)}
 
 
-def revoke_token(store: str | Path, name: str) -> dict[str, Any]:
+def revoke_token(store: str | Path, name: str, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
     """Make a token worthless."""
     now = _now()
-    _do(store, lambda database: tokens.revoke(database, name, now))
-    return {"name": name, "revoked": now}
+
+    def revoke(database: Database) -> None:
+        tokens.revoke(database, name, now)
+        audit.add(database, now, WHO, "revoke", detail=name)
+
+    _do(store, revoke, tenant)
+    return {"name": name, "tenant": tenant, "revoked": now}
 
 
-def list_tokens(store: str | Path) -> dict[str, Any]:
+def list_tokens(store: str | Path, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
     """Return every token that was made, without its secret."""
-    return {"tokens": _do(store, tokens.listed), "next": None}
+    return {"tokens": _do(store, tokens.listed, tenant), "next": None}
+
+
+def list_audit(store: str | Path, limit: int, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
+    """Return the newest entries of the audit log."""
+    entries, following = _do(store, partial(audit.entries, limit=limit), tenant)
+    return {"entries": entries, "next": following}
+
+
+def rotate_key(store: str | Path, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
+    """Make a new key of redaction tags, which running receivers use from their next request on."""
+
+    def rotate(database: Database) -> None:
+        tokens.rotate_redaction_key(database)
+        audit.add(database, _now(), WHO, "rotate key")
+
+    _do(store, rotate, tenant)
+    return {"tenant": tenant, "rotated": True}
+
+
+def list_tenants(store: str | Path) -> dict[str, Any]:
+    """Return every tenant."""
+    return {"tenants": _do(store, tenants.listed), "next": None}
+
+
+def create_tenant(store: str | Path, name: str) -> dict[str, Any]:
+    """Make a tenant with a key of its own."""
+    with _opened(store) as opened:
+        tenants.create(opened, name, _now())
+    return {"name": name}
+
+
+def remove_tenant(store: str | Path, name: str) -> dict[str, Any]:
+    """Delete a tenant's sessions as forgetting does, and then all that is left of it."""
+    if name == DEFAULT_TENANT:
+        raise UsageError(f"The tenant {DEFAULT_TENANT} always exists.", hint="delete its sessions, or the store")
+
+    async def remove(opened: Store) -> bool:
+        receivers = Receivers(Receiver(opened))
+        try:
+            with api_errors():
+                return await receivers.remove(name)
+        except ApiError as error:
+            raise StateError(error.message, hint=error.hint) from error
+        finally:
+            await receivers.stop()
+
+    with _opened(store) as opened:
+        if not asyncio.run(remove(opened)):
+            raise tenants.TenantError(f"There is no tenant {name}.")
+    return {"removed": name}
 
 
 def restore_session(store: str | Path, session_id: str) -> dict[str, Any]:
@@ -48,14 +116,23 @@ def restore_session(store: str | Path, session_id: str) -> dict[str, Any]:
     return {"restored": session_id}
 
 
-def _do(store: str | Path, job: Job[Result]) -> Result:
+def _do(store: str | Path, job: Job[Result], tenant: str = DEFAULT_TENANT) -> Result:
+    with _opened(store) as opened:
+        return tenants.store_of(opened, tenant).do(job)
+
+
+@contextmanager
+def _opened(store: str | Path) -> Iterator[Store]:
+    """Open a store for a command; what it refuses is an error that a person understands."""
     with open_store(store) as opened:
         try:
-            return opened.do(job)
+            yield opened
         except StoreError as error:
             raise StateError(f"The store did not take it: {error}.", hint="Nothing was changed; try again.") from error
         except tokens.TokenError as error:
             raise UsageError(str(error), hint="exporter mission-control token list shows them") from error
+        except tenants.TenantError as error:
+            raise UsageError(str(error), hint="exporter mission-control tenant list shows them") from error
 
 
 def _now() -> str:

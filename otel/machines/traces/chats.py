@@ -1,8 +1,9 @@
 """One run of an agent, from start to end, and the spans of its calls of a model.
 
-A CLI that records usage says how long a call took: the span ends at the record and begins that much earlier. Without
-records, it goes from when an answer is awaited to the answer. In the legacy shape it is what CLI 1.0.48 makes of it:
-from the start of a turn to its end, tools included, and one for all turns of a sub-agent that has none recorded.
+A CLI that records usage says how long a call took: the span begins that much before the record, and ends when the
+answer comes, a moment after it. Without records, it goes from when an answer is awaited to the answer. In the legacy
+shape it is what CLI 1.0.48 makes of it: from the start of a turn to its end, tools included, and one for all turns of a
+sub-agent that has none recorded.
 """
 
 from dataclasses import dataclass, field
@@ -117,6 +118,7 @@ class Invocation:
         return finish(self.span, time_ns, error)
 
 
+_SECOND: Final = 1_000_000_000
 _MILLISECOND: Final = 1_000_000
 _DAY_MS: Final = 86_400_000
 
@@ -182,7 +184,8 @@ class Chats:
         if not recorded and agent.awaiting is not None and agent.held is None:
             usage = Usage(model=message.model, output_tokens=message.output_tokens, api_call_id=message.api_call_id)
             agent.totals.add(usage)
-            agent.finish_reasons = ("tool_calls",) if agent.requested_tools else ("stop",)
+            asks = agent.requested_tools and not self.spans.legacy  # CLI 1.0.48 says "stop" of every answer
+            agent.finish_reasons = ("tool_calls",) if asks else ("stop",)
             if agent.chat is not None:
                 agent.chat_totals.add(usage)
                 _describe(agent.chat, usage)
@@ -195,8 +198,10 @@ class Chats:
                 agent.held = finish(span, now)
             agent.response_id = message.api_call_id or agent.response_id
             agent.awaiting = None
+        elif recorded and agent.held is not None and 0 <= now - agent.held.end_ns <= _SECOND:
+            agent.held.end_ns = now  # nearer to the end of the call than its record
         if span is not None and self.spans.content:
-            text = messages.output_messages(event)
+            text = messages.output_messages(event, "stop" if self.spans.legacy else None)
             fill(span.attributes, (names.OUTPUT_MESSAGES, text))
             if not agent.ended:
                 fill(agent.span.attributes, (names.OUTPUT_MESSAGES, text))

@@ -35,8 +35,11 @@ def system_instructions(event: Event) -> str | None:
     return _fitting(text, lambda short, _: [_text(short)]) if text else None
 
 
-def output_messages(event: Event) -> str:
-    """Return what an `assistant.message` says, what the model thought before, and the tools that it asks for."""
+def output_messages(event: Event, finished: str | None = None) -> str:
+    """Return what an `assistant.message` says, what the model thought before, and the tools that it asks for.
+
+    `finished` is why the answer ended, where that is to be told.
+    """
     thought = payload(event, TextPayload).reasoning_text
     requests = items(payload(event, AssistantMessage).tool_requests, _Request)
 
@@ -46,7 +49,7 @@ def output_messages(event: Event) -> str:
         for one in requests:
             named = {"id": _short(one.tool_call_id, bytes_max), "name": _short(one.name, bytes_max)}
             parts.append({"type": "tool_call", **named, "arguments": _arguments(one.arguments, bytes_max)})
-        return [{"role": "assistant", "parts": parts}]
+        return [{"role": "assistant", "parts": parts} | ({"finish_reason": finished} if finished else {})]
 
     return _fitting(payload(event, TextPayload).content or "", build)
 

@@ -18,6 +18,7 @@ REMEMBERED_MAX: Final = 1_024
 _PENDING_MAX: Final = 256
 # Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
 AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
+ABORTED: Final = "Operation aborted"
 _SHELL: Final = "bash"
 _MCP_TOOLS_CALL: Final = "tools/call"
 # How CLI 1.0.48 ends the result of a shell that ended; newer ones say it in a field.
@@ -170,6 +171,7 @@ class Tools:
         for call in [call for call in self.open.values() if call.agent == agent]:
             del self.open[call.span.opened_by]
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError", names.ERROR_CODE: error}
+            said[names.EXCEPTION_MESSAGE] = call.span.failure = ABORTED
             self.spans.failed(call.span, now, said)
             self._end(call, now, error)
 
@@ -260,10 +262,11 @@ class Waits:
     ) -> Context:
         """A hook begins below a span, which gets a span event; the hook's own span gets it if the other has ended."""
         span = self.spans.begin(names.EXECUTE_HOOK, event.id, now, above, cut(hook.hook_type or "unknown"))
-        add_event(open_span or span, now, names.HOOK_START, _identity(hook))
-        span.attributes.update(_identity(hook))
-        if hook.input is not None and hook.input.tool_name:
-            span.attributes[names.HOOK_TOOL_NAMES] = (cut(hook.input.tool_name),)
+        about = _identity(hook)
+        if hook.input is not None:
+            fill(about, (names.HOOK_TOOL_NAMES, hook.input.tool_names))
+        span.attributes.update(about)
+        add_event(open_span or span, now, names.HOOK_START, about)
         self._keep((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), span, now)
         return span.context
 
@@ -272,12 +275,13 @@ class Waits:
         span = self.open.pop((names.EXECUTE_HOOK, hook.hook_invocation_id or ""), None)
         if span is None:
             return None
-        attributes = _identity(hook)
-        if hook.output is not None:
-            decided = hook.output.permission_decision or hook.output.decision
-            fill(attributes, (names.HOOK_DECISION, decided))
-            fill(span.attributes, (names.HOOK_DECISION, decided))
-        failed = hook.success is False
+        attributes, failed = _identity(hook), hook.success is False
+        tools = span.attributes.get(names.HOOK_TOOL_NAMES)
+        output = hook.output or payloads.HookOutput()
+        # As the CLI says it: a hook that decides nothing about a tool allows it.
+        decided = output.permission_decision or output.decision or ("allow" if tools and not failed else None)
+        fill(attributes, (names.HOOK_TOOL_NAMES, tools), (names.HOOK_DECISION, decided))
+        fill(span.attributes, (names.HOOK_DECISION, decided))
         if failed:
             message = hook.error.message if hook.error is not None else None
             span.failure = cut(message) if message else None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from exporter.core.ahp.checkpoint import PROMPTS_MAX, Checkpoint, is_same
+from exporter.core.ahp.checkpoint import PROMPTS_MAX, Checkpoint, OpenTurn, RecordedText, digest_of, is_same, renumber
 from exporter.core.ahp.values import Json
 
 
@@ -55,3 +55,24 @@ def test_a_turn_is_known_again_by_its_id_or_by_what_both_sides_still_have_of_it(
     checkpoint.finish(recorded)
 
     assert is_same(checkpoint.finished[0], told) is expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "lengths"),
+    [
+        (["one two"], {0: 7}),
+        (["one ", "two"], {0: 4, 1: 3}),
+        (["one", " two three"], {0: 3, 1: 4}),
+        (["one two three"], {0: 7}),
+        (["one too"], None),
+        (["one"], None),
+    ],
+)
+def test_recorded_text_is_found_again_in_other_parts(parts: list[str], lengths: dict[int, int] | None) -> None:
+    pieces = [RecordedText("markdown", len(one), digest_of(one)) for one in ("one ", "two")]
+    recorded = OpenTurn(id="before", pieces=pieces)
+    turn: Json = {"id": "now", "responseParts": [{"kind": "markdown", "content": one} for one in parts]}
+
+    assert renumber(recorded, turn) is (lengths is not None)
+    assert recorded.id == "now"
+    assert lengths is None or recorded.parts == lengths

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import pytest
@@ -248,6 +249,43 @@ def test_a_host_that_gives_the_same_page_for_ever_makes_a_gap() -> None:
     assert [gap["reason"] for gap in gaps(observed)] == ["the host gives the same turns again"]
     assert told(observed) == happened(host)[-2:]
     assert sum(asked.get("method") == "fetchTurns" for asked in observed.asked) == 1
+
+
+def _classic_of_five_turns(older: Callable[[Json], Json] | None = None) -> tuple[ScriptedHost, Watching]:
+    """A host that gives its newest two turns at once, and answers so when it is asked for older ones."""
+    host = ScriptedHost(1, window=2)
+    for _ in range(5):
+        host.start()
+        host.end()
+    observed = Watching({}, version=1)
+    observed.answer = lambda method, params: (
+        older(params) if older is not None and method == "fetchTurns" else host.answer(method, params)
+    )
+    observed.begin()
+    return host, observed
+
+
+def test_older_turns_are_fetched_page_by_page() -> None:
+    host, observed = _classic_of_five_turns()
+
+    assert gaps(observed) == []
+    assert told(observed) == happened(host)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"error": {"code": -32603, "message": "not today"}}, "the host does not give older turns: "),
+        ({"result": {}}, "the host answered with no turns"),
+    ],
+)
+def test_a_host_that_does_not_give_older_turns_makes_a_gap(answer: Json, reason: str) -> None:
+    host, observed = _classic_of_five_turns(lambda _: answer)
+
+    [gap] = gaps(observed)
+    assert gap["reason"].startswith(reason)
+    assert "not today" not in gap["reason"]
+    assert told(observed) == happened(host)[-2:]
 
 
 def test_a_turn_that_ends_while_the_history_is_asked_for_makes_no_gap() -> None:

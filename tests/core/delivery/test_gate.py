@@ -63,3 +63,16 @@ def test_while_it_fails_one_of_many_goes_and_none_too_early(failures: list[tuple
     let_through = [asker for asker in range(1000) if gate.ready(now + later) is None]
 
     assert len(let_through) == (1 if now + later >= now + failures[-1][1] else 0)
+
+
+def test_a_gate_that_is_closed_for_a_time_opens_by_itself_and_by_another_token() -> None:
+    gate = Gate()
+    gate.unauthorized("one", until=3600.0)
+
+    assert (gate.ready(0.0), gate.ready(3599.0), gate.closed) == (3600.0, 3600.0, True)
+    assert (gate.ready(3600.0), gate.closed) == (None, False)
+    gate.unauthorized("one", until=7200.0)
+    gate.token_is("another")
+    assert gate.ready(3601.0) is None
+    gate.unauthorized("another")  # a token that is refused stays refused
+    assert (gate.ready(1e9), gate.closed) == (float("inf"), True)

@@ -213,6 +213,17 @@ def test_what_the_redactor_refuses_is_unsendable_as_it_was_read() -> None:
     assert segment.unsendable == [Unsendable(len(event("a")) + 1, raw, len(raw), "budget", "b")]
 
 
+def test_events_stand_in_their_order_each_with_its_line_and_place() -> None:
+    raw = [event("a"), event("b", data='"secret"'), event("c"), event("d", data='"secret"')]
+
+    segment = build(b"".join(line + b"\n" for line in raw))
+
+    assert segment.ids == ["a", "b", "c", "d"]
+    assert segment.lines == [line.replace(b"secret", b"******") for line in raw]
+    assert segment.offsets == [sum(len(one) + 1 for one in raw[:at]) for at in range(4)]
+    assert segment.size == sum(map(len, segment.lines)) + 4
+
+
 def test_what_was_masked_is_counted_by_day_and_rule() -> None:
     segment = build(b"".join(event(str(number), data='"secret"') + b"\n" for number in range(3)))
 

@@ -190,6 +190,7 @@ def test_no_body_makes_it_raise(body: bytes, content_type: str) -> None:
         (409, "something_else", Conflict()),
         (403, "restore_needs_admin", Unrestorable()),
         (403, "read_only", Unauthorized(403)),
+        (403, "quota_exceeded", Unauthorized(403, 3600.0)),
         (400, "restore_needs_admin", Suspect(400)),
     ],
 )

@@ -42,6 +42,7 @@ def message(**files_by_call: str) -> bytes:
         ("tests/**/*.json", "tests/c.json5", False),
         ("/srv/**", "/srv/a", True),
         ("/srv/**", "/home/srv/a", False),
+        ("fixtures\\*.json", "fixtures/a.json", True),
         ("a?.txt", "a1.txt", True),
         ("a?.txt", "a/.txt", False),
         ("a[1].txt", "a[1].txt", True),

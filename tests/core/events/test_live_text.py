@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from exporter.core.events.envelope import Envelope, decode
-from exporter.core.events.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, TextStream, is_piece
+from exporter.core.events.live_text import PIECE_LENGTH_MAX, TEXTS_MAX, LiveText, TextStream, _PartialText, is_piece
 from redaction.engine import Engine
 from tests.shared import CACHE
 
@@ -208,3 +208,17 @@ def test_memory_is_bounded_and_a_text_that_was_forgotten_is_no_new_one() -> None
 
     assert len(watcher.texts._texts) <= TEXTS_MAX
     assert TOKEN[12:] not in watcher.text("assistant.message_delta", [f"{TOKEN[12:]} it is\n"], messageId="m0")
+
+
+def test_of_a_text_whose_beginning_was_missed_lines_are_shown_from_the_second_one_with_a_blank_on() -> None:
+    text = _PartialText()
+
+    assert text.lines("rest-of-it\nof a line\nthe next line\nand") == "the next line\n"
+    assert text.lines(" one more\n") == "and one more\n"
+
+
+def test_of_a_text_whose_beginning_was_missed_no_line_of_a_key_is_shown() -> None:
+    assert _PartialText().lines("the rest of it\nQkFEZ0tD\nand so on\n") == "and so on\n"
+    assert (
+        _PartialText().lines(f"the rest\nof it\n{KEY_LINES[0]}\nQkFE\nand so on\nQkFE\n") == "of it\nand so on\nQkFE\n"
+    )

@@ -22,7 +22,12 @@ from exporter.missioncontrol.store.token_admin import restore_session
 
 pytestmark = pytest.mark.anyio
 
-KINDS: Final = ("admin", "shared", "same user", "read", "upload", "revoked", "none")
+KINDS: Final = (*("admin", "shared", "same user", "read", "upload", "auditor", "operator", "revoked", "none"),)
+FIGURES: Final = {
+    *("GET /api/v1/sessions", "GET /api/v1/sessions/{id}", "GET /api/v1/redactions", "GET /api/v1/audit", "GET /audit"),
+    *("GET /readyz", "GET /metrics", "GET /", "GET /style.css", "GET /script.js", "GET /icon.svg"),
+}
+"""What an auditor may ask."""
 REDACTS: Final = {"Session-Exporter": "1"}
 FOREIGN: Final = {"X-Forwarded-For": "203.0.113.5"}
 """Makes strangers of us, although we come from the same user."""
@@ -73,7 +78,20 @@ TABLE: Final[tuple[tuple[str, Any, int, int, int, int], ...]] = (
     ("GET /icon.svg", None, 200, 200, 403, 403),
     ("POST /sessions/{id}/forget", None, 303, 403, 403, 403),
     ("DELETE /api/v1/sessions/{id}", None, 204, 403, 403, 403),
+    ("GET /audit", None, 200, 403, 403, 403),
+    ("GET /api/v1/audit", None, 200, 403, 403, 403),
+    ("GET /api/v1/tenants", None, 403, 403, 403, 403),
+    ("POST /api/v1/tenants", {"name": "ID"}, 403, 403, 403, 403),
+    ("DELETE /api/v1/tenants/{name}", None, 403, 403, 403, 403),
 )
+OF_OPERATORS: Final = {
+    "GET /readyz": 200,
+    "GET /metrics": 200,
+    "GET /api/v1/tenants": 200,
+    "POST /api/v1/tenants": 200,
+    "DELETE /api/v1/tenants/{name}": 404,
+}
+"""What an operator may ask, and the answer."""
 OPEN: Final = {"GET /healthz", "GET /enter", "POST /enter"}
 """What everybody may ask; test_login.py and test_guard.py have the rest of these."""
 
@@ -87,6 +105,8 @@ class Team:
         self.make("admin", "all")
         self.make("read", "read")
         self.make("upload", "upload")
+        self.make("auditor", "auditor")
+        self.make("operator", "operator")
         self.make("other", "upload")
         self.make("revoked", "all")
         store.do(lambda database: tokens.revoke(database, "revoked", NOW))
@@ -152,11 +172,14 @@ async def test_every_route_with_every_kind_of_token(
             id = f"{owner}-{number}"
             await team.session(owner, id)
             path = request.replace("{id}", id).replace("{event:path}", "e1").replace("{form}", "md")
+            path = path.replace("{name}", id)
             named = {name: id if value == "ID" else value for name, value in body.items()} if body else None
             answer = await team.ask(kind, path, named)
             found.append((request, owner, answer.status_code))
             upload = own if owner == "upload" else foreign
-            meant = {"read": read, "upload": upload, "revoked": 401, "none": 401}.get(kind, full)
+            figures, managed = 200 if request.partition("?")[0] in FIGURES else 403, OF_OPERATORS.get(request, 403)
+            restricted = {"read": read, "upload": upload, "auditor": figures, "operator": managed}
+            meant = {**restricted, "revoked": 401, "none": 401}.get(kind, full)
             expected.append((request, owner, meant))
 
     record_property("answers of each kind of token", len(found))

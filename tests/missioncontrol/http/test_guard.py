@@ -126,7 +126,10 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
     async def never(_: object) -> bool:
         return False
 
-    guard = Guard(open_to_all, login=Login(token, nobody, never), trusted_hosts=())
+    async def one(_: str) -> object:
+        return object()
+
+    guard = Guard(open_to_all, login=Login(token, nobody, never), find_receiver=one, trusted_hosts=())
 
     async def from_network(scope: Scope, receive: Receive, send: Send) -> None:
         await guard({**scope, "state": {PEER: peer}}, receive, send)

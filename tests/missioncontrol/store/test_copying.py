@@ -6,7 +6,7 @@ import pytest
 
 from exporter.errors import UsageError
 from exporter.missioncontrol.ingest import write_jobs
-from exporter.missioncontrol.store import queries, tokens
+from exporter.missioncontrol.store import audit, queries, tenants, tokens
 from exporter.missioncontrol.store.agent_tree import tree
 from exporter.missioncontrol.store.copying import Copied, CopyDiffersError, copy
 from exporter.missioncontrol.store.opening import open_store
@@ -57,11 +57,11 @@ def test_a_copy_is_the_store_that_it_was(filled: str, postgres_url: str, tmp_pat
         token = source.do(lambda database: tokens.create(database, "anna", NOW))
         before, epoch = facts(source), source.epoch
         with open_store(target) as empty:
-            done = copy(source, empty, lambda _: None)
+            done = copy(source, empty)
     if way == "and back":
         target = str(tmp_path / "back.db")
         with open_store(postgres_url) as source, open_store(target) as empty:
-            copy(source, empty, lambda _: None)
+            copy(source, empty)
 
     with open_store(target) as copied:
         assert facts(copied) == before
@@ -77,7 +77,7 @@ def test_a_store_that_has_something_is_not_copied_into(filled: str, postgres_url
     with open_store(filled) as source, open_store(postgres_url) as target:
         target.do(register("s"))
         with pytest.raises(UsageError, match="not empty"):
-            copy(source, target, lambda _: None)
+            copy(source, target)
 
         assert target.read_now(lambda database: queries.totals(database).events) == 0
 
@@ -89,4 +89,30 @@ def test_a_copy_that_differs_is_said_to(filled: str, postgres_url: str) -> None:
             lambda database: database.execute("UPDATE events SET body = ? WHERE id = 'same'", (event("same", "x"),))
         )
         with open_store(postgres_url) as target, pytest.raises(CopyDiffersError, match="odd"):
-            copy(source, target, lambda _: None)
+            copy(source, target)
+
+
+@pytest.mark.parametrize("chosen", [None, "red"])
+def test_tenants_are_copied_each_into_its_own(filled: str, postgres_url: str, chosen: str | None) -> None:
+    with open_store(filled) as source, open_store(postgres_url) as target:
+        red = source.tenant(tenants.create(source, "red", NOW))
+        tenants.create(source, "blue", NOW)
+        red.do(register("odd"))
+        red.do(store_events("odd", event("only", LARGE)))
+        token = red.do(lambda database: tokens.create(database, "a", NOW, scope="auditor", tenant="red"))
+        red.do(lambda database: audit.add(database, NOW, "a", "read", "odd"))
+
+        done = copy(source, target, chosen)
+
+        copied = tenants.store_of(target, "red")
+        holder = copied.read_now(lambda database: tokens.holder(database, token))
+        noted, _ = copied.read_now(lambda database: audit.entries(database, limit=5))
+        assert holder is not None
+        assert (holder.scope, [one["who"] for one in noted]) == ("auditor", ["a"])
+        assert copied.read_now(tokens.redaction_key) == red.read_now(tokens.redaction_key)
+        assert [one["name"] for one in target.read_now(tenants.listed)] == (
+            ["default", "red", "blue"] if chosen is None else ["default", "red"]
+        )
+        assert done == (Copied(3, len(STORY.lines) + 601) if chosen is None else Copied(1, 1))
+        with pytest.raises(tenants.TenantError):
+            copy(source, target, "nobody")

@@ -18,7 +18,7 @@ from exporter.core.notice import NoticeName
 from exporter.errors import StateError
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.batch import read_elements, sort_out
-from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store import tenants, tokens
 from exporter.missioncontrol.store.ownership import owner_of, uploading
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import ForeignSessionError
@@ -106,16 +106,55 @@ def test_a_new_store_has_the_tables_of_one_that_was_taken_over(before: Path, tmp
     assert schema_of(new) == schema_of(before)
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (9, "an earlier"), (13, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (9, "an earlier"), (14, "a newer")])
 def test_a_store_of_another_version_is_refused_by_name_and_kept(before: Path, version: int, age: str) -> None:
     with closing(sqlite3.connect(before)) as database:
         database.execute(f"PRAGMA user_version = {version}")
         database.commit()
     bytes_before = before.read_bytes()
 
-    with pytest.raises(StateError, match=f"{age} version of this program: schema {version}, not 12") as raised:
+    with pytest.raises(StateError, match=f"{age} version of this program: schema {version}, not 13") as raised:
         Store(before)
 
     assert raised.value.hint
     assert before.read_bytes() == bytes_before
     assert [path.name for path in before.parent.iterdir() if path.suffix == ".db"] == [before.name]
+
+
+ADMIN, LAPTOP = "xmc_YaXmlLIcbeuy0s0ib9ivp0jlr3n8O8Js6R79bmlPbFY", "xmc_xEkWuGdYcdPaHHrmYviCnsDWayhXfK7ngEx0QTW3_mE"
+"""Tokens of the store in mission-control-12.db.zst; they open nothing else."""
+
+
+@pytest.fixture
+def version_12(store_path: Path) -> Path:
+    store_path.parent.mkdir(parents=True)
+    store_path.write_bytes(zstandard.decompress((BEFORE / "mission-control-12.db.zst").read_bytes()))
+    return store_path
+
+
+@pytest.mark.anyio
+async def test_a_store_without_tenants_is_that_of_the_default_one(version_12: Path, open_client: Opener) -> None:
+    with Store(version_12) as store:
+        async with open_client(store, headers={"Authorization": f"Bearer {ADMIN}"}) as client:
+            listed = (await client.get("/api/v1/sessions")).json()["sessions"]
+            gone = await client.get("/api/v1/sessions/gone")
+        names = store.do(tenants.listed)
+        held = {one["name"]: (one["scope"], bool(one["revoked"])) for one in store.do(tokens.listed)}
+        holder = store.do(lambda database: tokens.holder(database, LAPTOP))
+        other = store.tenant(tenants.create(store, "other", NOW))
+
+        assert {(one["id"], one["events"]) for one in listed} == {("first", 3), ("second", 3)}
+        assert gone.status_code == 410
+        assert [one["name"] for one in names] == ["default"]
+        assert held == {
+            "admin": ("all", False),
+            "reader": ("read", False),
+            "laptop": ("upload", False),
+            "gone": ("all", True),
+        }
+        assert holder is not None
+        assert (holder.scope, holder.tenant) == ("upload", "default")
+        assert other.do(lambda database: database.execute("SELECT count(*) FROM sessions").fetchone()) == (0,)
+        assert len(store.do(tokens.redaction_key)) == 32
+        assert store.do(tokens.redaction_key) != other.do(tokens.redaction_key)
+    assert version_12.with_name(version_12.name + ".schema-12.backup").exists()

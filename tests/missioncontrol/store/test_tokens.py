@@ -37,7 +37,7 @@ async def ask(url: str, token: str | None, path: str = "/api/v1/sessions", **opt
 async def test_whether_a_token_opens_does_not_wait_for_slow_reads(address: str) -> None:
     with open_store(address) as store:
         receiver = Receiver(store)
-        made = create_token(address, "laptop", upload_only=False)["token"]
+        made = create_token(address, "laptop", "all")["token"]
         go_on = threading.Event()
         slow = [asyncio.create_task(store.read(lambda _: go_on.wait(30))) for _ in range(10)]
         await asyncio.sleep(0)  # each is handed in
@@ -56,7 +56,7 @@ async def test_whether_a_token_opens_does_not_wait_for_slow_reads(address: str) 
 async def test_a_token_opens_until_it_is_revoked_while_the_receiver_runs(address: str) -> None:
     with open_store(address) as store:
         server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
-        made = create_token(address, "laptop", upload_only=False)["token"]
+        made = create_token(address, "laptop", "all")["token"]
 
         answers = [await ask(server.url, token) for token in (made, "shared", made + "x", "xmc_", None)]
         revoke_token(address, "laptop")
@@ -68,7 +68,7 @@ async def test_a_token_opens_until_it_is_revoked_while_the_receiver_runs(address
 
 async def test_an_upload_token_reads_nothing(address: str) -> None:
     with open_store(address) as store:
-        made = create_token(address, "laptop", upload_only=True)["token"]
+        made = create_token(address, "laptop", "upload")["token"]
         server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
 
         answers = [await ask(server.url, made, path) for path in ("/agents/sessions/s", "/api/v1/sessions", "/")]
@@ -79,7 +79,7 @@ async def test_an_upload_token_reads_nothing(address: str) -> None:
 
 async def test_a_read_token_reads_everything_and_changes_nothing(address: str) -> None:
     with open_store(address) as store:
-        made = create_token(address, "anna", upload_only=False, read_only=True)["token"]
+        made = create_token(address, "anna", "read")["token"]
         server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
         async with httpx.AsyncClient(base_url=server.url, headers={"X-Forwarded-For": "203.0.113.5"}) as client:
             shared, reader = {"Authorization": "Bearer shared"}, {"Authorization": f"Bearer {made}"}
@@ -102,7 +102,7 @@ async def test_a_read_token_reads_everything_and_changes_nothing(address: str) -
 
 
 def test_the_store_keeps_no_token(store_path: Path) -> None:
-    made = create_token(store_path, "laptop", upload_only=False)["token"]
+    made = create_token(store_path, "laptop", "all")["token"]
 
     assert all(made[4:20].encode() not in path.read_bytes() for path in store_path.parent.iterdir())
     assert made not in str(list_tokens(store_path))
@@ -112,13 +112,13 @@ def test_the_store_keeps_no_token(store_path: Path) -> None:
 
 
 def test_tokens_are_listed_and_names_are_taken_once(address: str) -> None:
-    create_token(address, "laptop", upload_only=True)
+    create_token(address, "laptop", "upload")
     with pytest.raises(UsageError, match="already"):
-        create_token(address, "laptop", upload_only=False)
+        create_token(address, "laptop", "all")
     revoke_token(address, "laptop")
     with pytest.raises(UsageError, match="No active token"):
         revoke_token(address, "laptop")
-    again = create_token(address, "laptop", upload_only=False)["token"]
+    again = create_token(address, "laptop", "all")["token"]
 
     (listed,) = list_tokens(address)["tokens"]
 
@@ -132,11 +132,11 @@ def test_tokens_are_listed_and_names_are_taken_once(address: str) -> None:
 @pytest.mark.parametrize("name", ["", " x", "x\n", "x" * 101])
 def test_a_name_that_is_none_is_refused(address: str, name: str) -> None:
     with pytest.raises(UsageError):
-        create_token(address, name, upload_only=False)
+        create_token(address, name, "all")
 
 
 async def test_a_token_of_its_own_is_enough_to_listen_beyond_loopback(address: str) -> None:
-    create_token(address, "laptop", upload_only=False)
+    create_token(address, "laptop", "all")
     with open_store(address) as store:
         server = await serve_http(create_app(store), "0.0.0.0", 0, explicit_port=True)
         await server.stop()

@@ -3,7 +3,13 @@
 import pytest
 
 from redaction.heuristics.names import Demand, demand_of
-from redaction.heuristics.secrecy import Placement, is_secret
+from redaction.heuristics.secrecy import (
+    Placement,
+    is_joined_words,
+    is_mixed_words,
+    is_secret,
+    is_words_and_number,
+)
 from redaction.rules.examples import expanded
 from tests.rows import each
 
@@ -175,3 +181,68 @@ def test_weak_name_leaves_hashes_ids_and_files_alone() -> None:
 def test_word_with_digits_is_a_password_where_the_line_ends_and_a_name_elsewhere() -> None:
     assert is_secret("hunter2", Demand.PASSWORD, Placement.LINE)
     assert not is_secret("hunter2", Demand.PASSWORD, Placement.BARE)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("kur_Bla99", True),
+        ("kurmelibator_Blatoritesk9901&", True),
+        ("ku_Blat99", False),
+        ("kurmelibatorx_Blat99", False),
+        ("kur_Bl99", False),
+        ("kur_Blatoriteskas99", False),
+        ("kur_Blat9", False),
+        ("kur_Blat99012", False),
+        ("kur_Blat99&&", False),
+        ("kur-bla-tor-mes", True),
+        ("kurmelibat-blatorites-kurmelibas-blatoritem", True),
+        ("ku-bla-tor-mes", False),
+        ("kurmelibator-bla-tor-mes", False),
+        ("kur-bla-tor", False),
+        ("kur-bla-tor-mes-lit", False),
+    ],
+)
+def test_a_password_of_two_or_four_words_has_this_form(value: str, is_one: bool) -> None:
+    assert is_mixed_words(value) is is_one
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("kur_blat_990", True),
+        ("kur.blat.990199", True),
+        ("kurmelibator.blat_tor_mes_lit_990", True),
+        ("ku_blat_990", False),
+        ("kurmelibatorx_blat_990", False),
+        ("kur_990", False),
+        ("kur_blat_99", False),
+        ("kur_blat_9901990", False),
+        ("kur_bla_tor_mes_lit_kal_990", False),
+        ("kur-blat-990", False),
+    ],
+)
+def test_a_password_of_joined_words_has_this_form(value: str, is_one: bool) -> None:
+    assert is_joined_words(value) is is_one
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("KurBla99", True),
+        ("KurBlaTorMesLit990199__", True),
+        ("Kurm990&", True),
+        ("Kurm990199?!", True),
+        ("KuBla99", False),
+        ("KurBlaTorMesLitKal99", False),
+        ("KurBla9", False),
+        ("KurBla9901990", False),
+        ("KurBla99&&&", False),
+        ("Kurm990", False),
+        ("Kur990&", False),
+        ("Kurm99&", False),
+        ("Kurm9901990&", False),
+    ],
+)
+def test_a_password_of_words_and_a_number_has_this_form(value: str, is_one: bool) -> None:
+    assert is_words_and_number(value) is is_one

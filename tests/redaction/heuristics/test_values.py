@@ -2,7 +2,7 @@
 
 import pytest
 
-from redaction.heuristics.certain import is_certain
+from redaction.heuristics.certain import is_certain, is_told
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.placeholders import is_mashed, is_monotonous, is_placeholder, only_dummies
 from redaction.heuristics.secrecy import LENGTH_MAX, is_secret
@@ -18,6 +18,20 @@ from redaction.heuristics.values import (
 )
 from redaction.known import from_environ, is_worth_masking
 
+_LEFT_OUT = (
+    *(
+        f" {mark}{word}"
+        for mark in ("[", "((", "<<<", "{", "***", "#", "=", "---")
+        for word in ("cut", " 7 lines omitted")
+    ),
+    *(
+        f" [{word}]"
+        for word in ("trunc", "omit", "more", "snip", "elided", "clipped", "exceeds", "too l", "limit", "7 chars")
+    ),
+    *(f" some {word}" for word in ("truncated", "omitted", "too long", "exceeded")),
+    *(f"{gap}.." for gap in (" ", "\n", "\\n", "\\\\r", "\t \n ")),
+    *(" (...)", "[ …", "<<<...", "\\\\u2026"),
+)
 RANDOM = "q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py"
 
 
@@ -75,6 +89,8 @@ def test_a_name_is_read_from_its_end(name: str, demand: Demand) -> None:
         ("abcdef OUTPUT TRUNCATED", 6), ('{"a":"abcdef"}', 12),
         ('a="abcdef"', -1),
         ('["abcdef"]', 8),
+        *((f"abcdef{text}", 6) for text in _LEFT_OUT),
+        *((f"abcdef{text}", -1) for text in (" {1}", "    \t..", " [x] cut", " it goes on", "\\u2027")),
     ],
 )  # fmt: skip
 def test_a_token_was_cut_off_where_the_text_ends_or_says_so(line: str, end: int) -> None:
@@ -214,3 +230,20 @@ def test_a_known_value_is_masked_where_that_does_no_harm(value: str, is_one: boo
 
 def test_variables_are_chosen_by_name_whatever_its_case() -> None:
     assert from_environ({"MY_TOKEN": "1", "token_my": "2", "other": "3"}, ["*_token", "OTH*"]) == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("zqkur_9k", False), ("_zqkur_9k", True), ("zqkur_", False), ("ZQKUR_9K", False),
+        ("_ZQKUR_9K", True), ("zqkur9k", True), ("k9xab:2cd:", False), ("k9xab:2cd", True),
+        ("me9@host-1.org", False), ("me9@.host1", True), ("obj9.memb", False), ("obj9.2memb", True),
+        (".9obj.memb", True), ("ab9/cdef", False), ("ab9=cdef", False), ("v1.2.3abc", False),
+        ("x8664", False), ("x86_64", False), ("x8664_abc", True), ("sha256abc", False),
+        ("sha2a5b6c7", True), ("pkcs#12", False), ("zqk9a", False),
+    ],
+)  # fmt: skip
+def test_a_word_of_a_sentence_is_told_as_a_password_unless_it_is_a_name_a_part_or_a_version(
+    value: str, is_one: bool
+) -> None:
+    assert is_told(value) is is_one

@@ -21,7 +21,7 @@ from exporter.missioncontrol.store.port import StoreAway, StoreBusy, StoreDamage
 from exporter.missioncontrol.store.postgresql import arrays
 from exporter.missioncontrol.store.postgresql.text import loaded
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the tables that this program is written for; `schema/` has a file for each."""
 SCHEMA: Final = "mission_control"
 RECEIVER_ROLE: Final = "exporter_receiver"
@@ -52,12 +52,21 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A connection, and the statements that begin a transaction on it."""
+    """A connection, and the statements that begin a transaction of a tenant on it."""
 
     raw: Raw
     tenant: Tenant
-    begin: str
+    role: str
     behind_pooler: bool
+
+    @property
+    def begin(self) -> str:
+        """The statements of the tenant that it was opened for."""
+        return self.begin_as(self.tenant.number)
+
+    def begin_as(self, tenant: int) -> str:
+        """Return the statements of a tenant, by its number."""
+        return f"{self.role}; SET LOCAL exporter.tenant = {tenant:d}"
 
 
 class _TextLoader(Loader):
@@ -167,7 +176,7 @@ def _checked(connection: Raw, tenant: str) -> Opened:
     if behind_pooler:
         connection.prepare_threshold = None
     found = _tenant(connection, begin, tenant)
-    return Opened(connection, found, f"{begin}; SET LOCAL exporter.tenant = {found.number:d}", behind_pooler)
+    return Opened(connection, found, begin, behind_pooler)
 
 
 def _is_behind_pooler(connection: Raw, process: int) -> bool:

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Cursor
 from psycopg.pq import TransactionStatus
 
-from exporter.missioncontrol.store.port import Rows, Table
+from exporter.missioncontrol.store.port import Rows, StoreAway, Table
 from exporter.missioncontrol.store.postgresql.arrays import array_like, array_of
 from exporter.missioncontrol.store.postgresql.connection import Opened
 from exporter.missioncontrol.store.postgresql.text import stored_values
@@ -49,8 +49,11 @@ class EventNumbers:
 class PostgresDatabase:
     """A connection to PostgreSQL as a job sees it; it raises the engine's own errors."""
 
-    def __init__(self, opened: Opened, numbers: EventNumbers) -> None:
+    def __init__(self, opened: Opened, numbers: EventNumbers, epochs: dict[int, int]) -> None:
+        """`epochs` is told the epoch of each tenant that the connection begins to work for."""
         self.opened = opened
+        self._epochs, self._known = epochs, {opened.tenant.number}
+        epochs[opened.tenant.number] = opened.tenant.epoch
         self._raw, self._numbers = opened.raw, numbers
         self._change_part = random.randrange(_CHANGE_PARTS)  # noqa: S311  spreads, and hides nothing
         self._types: dict[tuple[str, str], str] = {}
@@ -58,13 +61,15 @@ class PostgresDatabase:
         self._streams = 0
 
     @contextmanager
-    def transaction(self, *, writes: bool = True) -> Iterator[None]:
-        """Commit at the end of the block, or roll back when it raises."""
+    def transaction(self, tenant: int, *, writes: bool = True) -> Iterator[None]:
+        """Commit at the end of the block, or roll back when it raises; `StoreAway` for a tenant that is no more."""
         # A reader sees one state; a writer sees what was committed before each statement, behind its session's lock.
         begin = "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        self._raw.execute(f"{begin}; {self.opened.begin}")  # one round trip
+        self._raw.execute(f"{begin}; {self.opened.begin_as(tenant)}")  # one round trip
         self._locked.clear()
         try:
+            if tenant not in self._known:
+                self._meet(tenant)
             yield
             self._raw.execute("COMMIT")
         except BaseException:
@@ -72,6 +77,13 @@ class PostgresDatabase:
                 with suppress(psycopg.Error):
                     self._raw.execute("ROLLBACK")
             raise
+
+    def _meet(self, tenant: int) -> None:
+        row = self._raw.execute("SELECT value FROM counters WHERE name = 'epoch'").fetchone()
+        if row is None:
+            raise StoreAway("the tenant was removed")
+        self._epochs[tenant] = row[0]
+        self._known.add(tenant)
 
     def is_usable(self) -> bool:
         """Tell whether another transaction may begin on the connection."""

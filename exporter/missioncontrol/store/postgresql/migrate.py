@@ -31,7 +31,7 @@ _FIRST: Final = "; ".join(
         "INSERT INTO schema_version SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)",
     )
 )
-READABLE_FROM: Final = {1: 1}
+READABLE_FROM: Final = {1: 1, 2: 1}
 """The oldest version of the program that can use the tables of each version."""
 
 
@@ -43,7 +43,7 @@ class Migrated:
     now: int
 
 
-def migrate(url: str) -> Migrated:
+def migrate(url: str, until: int = VERSION) -> Migrated:
     """Make or update schema, tables, policies and the role of receivers. Raises `StateError`."""
     try:
         with engine_errors(), connect(url) as connection:
@@ -51,12 +51,12 @@ def migrate(url: str) -> Migrated:
             # The lock goes with the transaction, so it works behind a pooler too.
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock($1)", (_LOCK,))
-                return _apply(connection)
+                return _apply(connection, until)
     except StoreAway as error:
         raise StateError(f"PostgreSQL cannot be reached: {error}.", hint="Check --store and the server.") from error
 
 
-def _apply(connection: Raw) -> Migrated:
+def _apply(connection: Raw, until: int) -> Migrated:
     connection.execute(_FIRST)
     (before,) = connection.execute("SELECT version FROM schema_version").fetchone() or (0,)
     if before > VERSION:
@@ -64,12 +64,12 @@ def _apply(connection: Raw) -> Migrated:
             f"The tables of the PostgreSQL database are of a newer version: {before}, not {VERSION}.",
             hint="Install the newer version of this program.",
         )
-    for version in range(before + 1, VERSION + 1):
+    for version in range(before + 1, until + 1):
         connection.execute((_FILES / f"{version:04d}.sql").read_text(encoding="utf-8"))
         connection.execute(
             "UPDATE schema_version SET version = $1, readable_from = $2", (version, READABLE_FROM[version])
         )
-    return Migrated(before, VERSION)
+    return Migrated(before, max(before, until))
 
 
 def _make_role(connection: Raw) -> None:

@@ -40,13 +40,15 @@ _SETTINGS: Final = {
 _CHECKED_BYTES_MAX: Final = 32 << 20
 _SPARE_BYTES: Final = 64 << 20
 _SCHEMA: Final = Path(__file__).with_name("schema.sql")
-VERSION: Final = 12
-"""The `PRAGMA user_version` of a file with the tables of `schema.sql`."""
-_TAKEN_OVER: Final = {
+_TENANTS: Final = Path(__file__).with_name("tenants.sql")
+VERSION: Final = 13
+"""The `PRAGMA user_version` of a file with the tables of `schema.sql` and `tenants.sql`."""
+_TAKEN_OVER: Final[dict[int, tuple[str, ...]]] = {
     10: tuple(f"ALTER TABLE {table} ADD COLUMN owner TEXT" for table in ("sessions", "deleted_sessions")),
     11: ("ALTER TABLE events ADD COLUMN sender INTEGER",),
+    12: (),
 }
-"""What makes a file of each version before one of the next version."""
+"""What makes a file of each version before one of the next version; `tenants.sql` is the step from 12 to 13."""
 
 
 @contextmanager
@@ -280,6 +282,10 @@ def prepare(
     return database
 
 
+def _statements(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split(";\n")[:-1]
+
+
 def _create_tables(database: SqliteDatabase) -> None:
     """Create the tables of an empty file, take over one of the version before, or raise `StateError` for another."""
     with database.transaction():
@@ -291,9 +297,8 @@ def _create_tables(database: SqliteDatabase) -> None:
                 hint="Install that version again, or choose another store; the file is unchanged.",
             )
         if version != VERSION:
-            new = _SCHEMA.read_text(encoding="utf-8").split(";\n")[:-1]
             steps = [step for before in range(version, VERSION) for step in _TAKEN_OVER.get(before, ())]
-            for statement in new if version == 0 else steps:
+            for statement in (*(_statements(_SCHEMA) if version == 0 else steps), *_statements(_TENANTS)):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {VERSION}")
         database.execute("INSERT INTO counters (name, value) VALUES ('changes', 0) ON CONFLICT DO NOTHING")

@@ -15,12 +15,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from exporter.missioncontrol.store.port import Job, Result, Store
+from exporter.missioncontrol.store.port import DEFAULT_NUMBER, Job, Result, Store
 from exporter.missioncontrol.store.sqlite.database import SqliteDatabase, connect, engine_errors, open_database
 from exporter.missioncontrol.store.sqlite.erase import erase
 
 _JOBS_PER_COMMIT_MAX: Final = 64
 _READERS: Final = 2
+
+
+def tenant_path(store: Path, number: int) -> Path:
+    """Return where the file of a tenant is."""
+    return store.with_name(f"{store.stem}-tenant-{number}{store.suffix}")
+
+
+def files_of(store: Path) -> list[Path]:
+    """Return the files that a store may have: itself, its index, and what SQLite keeps beside each."""
+    index = store.with_name(f"{store.stem}-search{store.suffix}")
+    return [path.with_name(path.name + suffix) for path in (store, index) for suffix in ("", "-wal", "-shm")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,7 @@ class SqliteStore(Store):
         self._quick_reader = ThreadPoolExecutor(1, thread_name_prefix="store-read-quick")
         self._own = threading.local()
         self._reading: list[SqliteDatabase] = []
+        self._tenants: dict[int, SqliteStore] = {}
         self._reads = 0
         self._closed = self._ended = False
         self._state = threading.Condition()
@@ -76,8 +88,47 @@ class SqliteStore(Store):
         """Remove the copies of deleted text from the file and the log, between two transactions."""
         return self._put(lambda database: erase(database, self._file), alone=True)
 
+    def tenant(self, number: int, /) -> Store:
+        """Return the store of a tenant, which is a file of its own beside this one."""
+        if number == DEFAULT_NUMBER:
+            return self
+        with self._state:
+            found = self._tenants.get(number)
+            if found is None:
+                if self._closed:
+                    raise RuntimeError("the store is closed")
+                path = ":memory:" if self.path is None else tenant_path(self.path, number)
+                found = self._tenants[number] = SqliteStore(path)
+            return found
+
+    def add_tenant(self, name: str, now: str, /) -> int:
+        """Note a tenant; its file is made when it is opened."""
+
+        def add(database: SqliteDatabase) -> int:
+            database.execute("INSERT INTO tenants (name, created) VALUES (?, ?)", (name, now))
+            return int(database.execute("SELECT n FROM tenants WHERE name = ?", (name,)).fetchone()[0])
+
+        return self._put(add).result()
+
+    def remove_tenant(self, number: int, /) -> None:
+        """Delete the tenant's tokens, so that a receiver that has its file open lets nobody in, and the file."""
+        store = self.tenant(number)
+        store.do(lambda database: (database.execute("DELETE FROM tokens"), database.execute("DELETE FROM shares")))
+        self._put(lambda database: database.execute("DELETE FROM tenants WHERE n = ?", (number,))).result()
+        store.close()
+        with self._state:
+            self._tenants.pop(number, None)
+        for path in files_of(store.path) if store.path is not None else ():
+            path.unlink(missing_ok=True)
+
     def clean(self, before: datetime) -> None:
-        """Remove damaged files that were set aside and not written since then."""
+        """Remove damaged files that were set aside and not written since then, and old entries of the audit log."""
+        end = before.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.do(
+            lambda database: database.execute(
+                "DELETE FROM audit WHERE at < min(?, strftime('%Y-%m-%d', 'now', '-30 days'))", (end,)
+            )
+        )
         for path in self.path.parent.glob(f"{self.path.name}.corrupt-*") if self.path is not None else ():
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < before.timestamp():
@@ -95,6 +146,9 @@ class SqliteStore(Store):
         with self._state:
             self._closed = True
             self._queue.put(None)
+            tenants = list(self._tenants.values())
+        for store in tenants:
+            store.close()
         self._writer.join()
         self._readers.shutdown()
         self._quick_reader.shutdown()

@@ -92,4 +92,4 @@ def test_every_table_with_a_tenant_has_a_policy_and_every_table_has_a_tenant(
 
     without = {name for name, *protected in tables if not all(protected)}
     assert without == {"tenants", "schema_version"}
-    assert len(tables) == 18
+    assert len(tables) == 20

@@ -35,14 +35,25 @@ def test_an_interaction_is_a_trace_that_ends_with_its_last_turn() -> None:
     assert all(span.attributes[names.CONVERSATION_ID] == SESSION for span in story.spans)
 
 
-def test_a_call_takes_the_time_that_its_record_says() -> None:
+def test_a_call_begins_as_its_record_says_and_ends_with_the_answer() -> None:
     story = Story()
     story.ask()
     story.answer()
 
     chat = story.one("chat model-x")
-    assert chat.end_ns - chat.start_ns == 8_000_000
+    assert chat.end_ns - chat.start_ns == 8_000_000 + 10_000_000
     assert chat.kind is Kind.CLIENT
+
+
+def test_an_answer_that_comes_much_later_says_nothing_of_the_end() -> None:
+    story = Story()
+    story.ask()
+    story.tell("session.usage_record", {"usage": {"model": "model-x", "duration": 8, "apiCallId": "r"}})
+    story.tell("assistant.message", {"model": "model-x", "apiCallId": "r", "toolRequests": []}, after=1_001)
+    story.end_turn()
+
+    chat = story.one("chat model-x")
+    assert chat.end_ns - chat.start_ns == 8_000_000
 
 
 def test_without_a_record_a_call_lasts_from_the_turn_to_the_answer() -> None:
@@ -113,7 +124,8 @@ def test_an_aborted_interaction_takes_its_tools_along() -> None:
 
     assert story.tree() == ["invoke_agent ! cancelled", "  chat model-x", "  execute_tool bash bash ! cancelled"]
     assert value(story.one("invoke_agent"), names.ABORT_REASON) == "user_abort"
-    assert said(story.one("invoke_agent")) == ["user.message", "session.abort"]
+    assert said(story.one("invoke_agent")) == ["user.message", "session.abort", "gen_ai.client.operation.exception"]
+    assert story.one("invoke_agent").failure == story.one("execute_tool bash bash").failure == "Operation aborted"
 
 
 def test_an_error_after_a_turn_without_an_answer_ends_the_interaction() -> None:

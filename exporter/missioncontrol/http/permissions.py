@@ -1,0 +1,45 @@
+"""What each scope of a token permits, by method and path, whatever the session."""
+
+import re
+from typing import Final
+
+from exporter.missioncontrol.http.responses import ApiError
+from exporter.missioncontrol.store.tokens import Holder, Scope
+
+_UPLOADS: Final = "/agents/"
+_TENANTS: Final = re.compile(r"/api/v1/tenants(/.*)?")
+_AUDIT: Final = re.compile(r"/audit|/api/v1/audit")
+_FIGURES: Final = re.compile(
+    r"/|/audit|/metrics|/readyz|/style\.css|/script\.js|/icon\.svg"
+    r"|/api/v1/(?:sessions(?:/[^/]+)?|redactions|audit)"
+)
+_OF_OPERATORS: Final = re.compile(r"/metrics|/readyz")
+_REFUSALS: Final[dict[Scope, tuple[str, str, str]]] = {
+    "upload": ("upload_only", "This token is for uploading.", "Use one that may read."),
+    "read": ("read_only", "This token is for reading.", "Use one that may do more."),
+    "auditor": ("figures_only", "This token shows figures, and no content.", "Use one that may read."),
+    "operator": ("operators_only", "This token manages tenants, and shows nothing of them.", "Use one of the tenant."),
+    "all": ("operators_only", "Tenants are managed by an operator.", "Make a token with --scope operator."),
+}
+
+
+def forbidden(holder: Holder, method: str, path: str, door: str) -> ApiError | None:
+    """Return why a token does not permit a request; None when it does. Everybody may ask at the door."""
+    if _permits(holder.scope, method in ("GET", "HEAD"), path, door):
+        return None
+    kind, message, hint = _REFUSALS["all" if _TENANTS.fullmatch(path) else holder.scope]
+    return ApiError(403, kind, message, hint=hint)
+
+
+def _permits(scope: Scope, reads: bool, path: str, door: str) -> bool:
+    if scope == "upload":
+        return path.startswith(_UPLOADS)
+    if path == door:
+        return True
+    if scope == "operator":
+        return _TENANTS.fullmatch(path) is not None or (reads and _OF_OPERATORS.fullmatch(path) is not None)
+    if scope == "auditor":
+        return reads and _FIGURES.fullmatch(path) is not None
+    if _TENANTS.fullmatch(path):
+        return False
+    return scope == "all" or (reads and not _AUDIT.fullmatch(path))
