@@ -235,7 +235,7 @@ async def test_a_rewound_session_repeats_no_span(station: Station, receiver: Rec
 async def test_history_goes_out_under_the_name_of_its_run(station: Station, receiver: Receiver) -> None:
     for name in ("a", "b"):
         demo_session(station, name).age(_LONG_AGO)
-    exporter = station.exporter(settings_for(station, receiver, history_days=0))
+    exporter = station.exporter(settings_for(station, receiver, history_days=0, user_name=False))
     await exporter.idle()
     assert not receiver.requests
 
