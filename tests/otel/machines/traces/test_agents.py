@@ -114,6 +114,15 @@ def test_an_agent_that_failed_did_not_fail_the_interaction() -> None:
     assert [event.name for event in story.one("invoke_agent explore").events] == [names.EXCEPTION]
 
 
+def test_an_agent_that_failed_without_an_error_of_its_own_says_so() -> None:
+    story = _spawned()
+    story.tell("subagent.started", SPAWNED, agent="a-1")
+    story.tell("subagent.failed", {"toolCallId": "call-t", "error": "400"}, agent="a-1")
+
+    [failed] = story.one("invoke_agent explore").events
+    assert failed.attributes == {names.EXCEPTION_TYPE: "SubagentError", names.EXCEPTION_MESSAGE: "400"}
+
+
 def test_an_agent_that_is_spoken_to_again_begins_again() -> None:
     story = _spawned()
     story.tell("subagent.started", SPAWNED, agent="a-1")
