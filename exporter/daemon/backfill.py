@@ -7,6 +7,7 @@ instant: its marks show where this process continues its sessions.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -438,6 +439,7 @@ class Helpers:
 
         self._helpers: list[_Helper] = []
         context = get_context("fork")
+        gc.freeze()  # what is shared is not looked at again by any process, which would make it two copies
         for _ in range(count):
             ours, theirs = context.Pipe()
             inherited = [ours, *(helper.connection for helper in self._helpers)]

@@ -129,7 +129,8 @@ class ControlRequests:
 
     async def _backfill(self, request: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
         chosen = [(run, file) for run in self._runs(request.get("sinks")) for file in self._chosen(request)]
-        notes = await history_notes(chosen, asks=not request.get("dry_run"))
+        # A request with a run is that of a helper, one session long: all of them have been told of.
+        notes = [] if "run" in request else await history_notes(chosen, asks=not request.get("dry_run"))
         if notes:
             progress({"notes": notes})
         if request.get("dry_run"):

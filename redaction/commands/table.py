@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from redaction.commands.powershell import as_shell
 from redaction.commands.shell import FILES_TO_THE_TOOL, Run, Words, runs
 from redaction.errors import RuleError
 from redaction.rules.rule import Extraction, Rule, RuleRow
@@ -28,6 +29,7 @@ _CLUSTER_LENGTH_MAX: Final = 3
 """A longer word behind one dash is one long option, as programs of Go have them."""
 _NAMES: Final = re.compile(r"[\w-]+")
 _TO_THE_TOOL: Final = FILES_TO_THE_TOOL | {"-"}
+_POWERSHELLS: Final = ("powershell", "pwsh")
 _HELP: Final = frozenset(("--help", "-help"))
 
 
@@ -49,10 +51,11 @@ class _CommandTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     command: tuple[PrintingRow, ...]
 
 
-class _Call(msgspec.Struct, frozen=True):
+class _Call(msgspec.Struct, frozen=True, rename="camel"):
     """What starts a tool call, of the data of its event."""
 
     arguments: Any = None
+    tool_name: Any = ""
 
 
 _read_call: Final = msgspec.json.Decoder(_Call).decode
@@ -174,8 +177,13 @@ class PrintingCommands:
     def rule_of(self, data: bytes) -> Rule | None:
         """The rule of a tool call that prints a secret, told by the data of the event that starts it; never raises."""
         try:
-            for command in self._commands(_read_call(data).arguments):
-                rule = self._rule_of_words(Run(tuple(command)), 0) if isinstance(command, list) else self.of(command)
+            call = _read_call(data)
+            shell = str(call.tool_name).lower()
+            for command in self._commands(call.arguments):
+                if isinstance(command, list):
+                    rule = self._rule_of_words(Run(tuple(command)), 0)
+                else:
+                    rule = self._rule_in(command, 0, shell)
                 if rule is not None:
                     return rule
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -184,7 +192,7 @@ class PrintingCommands:
 
     def of(self, command: str) -> Rule | None:
         """The rule of a shell's command line that prints a secret to the tool."""
-        return self._rule_in(command, 0)
+        return self._rule_in(command, 0, "")
 
     def _commands(self, arguments: Any) -> Iterator[str | list[str]]:
         """What the arguments of a call run: command lines, and programs with their arguments."""
@@ -202,11 +210,15 @@ class PrintingCommands:
                     yield words
                     yield from (word for word in words if " " in word)
 
-    def _rule_in(self, command: str, depth: int) -> Rule | None:
+    def _rule_in(self, command: str, depth: int, shell: str) -> Rule | None:
+        """The rule of a command line for this shell, or for the tool with this name."""
         command = command[:_COMMAND_LENGTH_MAX]
+        if shell.endswith(_POWERSHELLS):
+            command = as_shell(command)
         lowered = command.lower()
         programs = self._lines.keys() & _NAMES.findall(lowered)
-        if not any(line.may_match(lowered) for program in programs for line in self._lines[program]):
+        may_match = any(line.may_match(lowered) for program in programs for line in self._lines[program])
+        if not may_match and not any(program in lowered for program in _POWERSHELLS):
             return None
         found = (self._rule_of_words(run, depth) for run in runs(command, self._passes_on))
         return next((rule for rule in found if rule is not None), None)
@@ -218,8 +230,8 @@ class PrintingCommands:
             for line in self._lines.get(_program(words[at]), ()):
                 if line.matches(words[at + 1 : at + 1 + _GIVEN_MAX], run.into):
                     return line.rule
-            if at and depth < _DEPTH_MAX and any(sign in words[at] for sign in " \t\n"):
-                rule = self._rule_in(words[at], depth + 1)
+            if at and depth < _DEPTH_MAX and any(sign in words[at] for sign in " \t\n$["):
+                rule = self._rule_in(words[at], depth + 1, _program(words[0]))
                 if rule is not None:
                     return rule
         return None

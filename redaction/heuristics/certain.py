@@ -21,6 +21,7 @@ _CHAIN: Final = re.compile(r"[A-Za-z_$]\w*(?:(?:\.|->|::|\?\.)\w+)+")
 _JOINED: Final = re.compile(r"[A-Za-z]+(?:[_/-][A-Za-z]+)+|[a-z]+[A-Z][A-Za-z]*|(?:[A-Z][a-z]+){2,}")
 _WEAK: Final = re.compile(r"([A-Za-z]{3,})\d*")
 _WORDS_MAX: Final = 8
+_BEHIND: Final = ".,;:!?)]}"
 # Scripts that write a sentence without blanks.
 SENTENCE: Final = re.compile(r"(?:[\u0e00-\u0e7f\u3001-\u30ff\u3400-\u9fff\uac00-\ud7af\uff01-\uff60].*){4}")
 _OPTION: Final = re.compile(r"--[a-z][a-z-]+")
@@ -43,7 +44,13 @@ _FOUR_WORDS: Final = re.compile(r"[a-z]{3,10}(?:-[a-z]{3,10}){3,6}")
 def is_certain(value: str, *, quoted: bool) -> bool:
     """Whether the value, at a place that proves a password, is one and does not stand for another value."""
     lowered = value.lower()
-    if len(value) < LENGTH_MIN or _PLACEHOLDER.fullmatch(lowered) or lowered in _TYPES or is_reference(value):
+    if (
+        len(value) < LENGTH_MIN
+        or value[0] in ")]};,"
+        or _PLACEHOLDER.fullmatch(lowered.rstrip(".,;:!?)]}"))
+        or lowered in _TYPES
+        or is_reference(value)
+    ):
         return False
     if _PATH.fullmatch(value) or "[REDACTED" in value or not value.isprintable():
         return False

@@ -73,6 +73,11 @@ EXPRESSION = re.compile(r" (?:[<>=+*/|&?-]|[<>=!]=|=>|&&|\|\|) |[\w)\]](?:&&|\|\
 POOR = re.compile(r"[A-Za-z]{3,}_\d{3,}")
 CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
+# Code between two strings of which the first one ended before it.
+BETWEEN_STRINGS = re.compile(r"[)\]},;:?][^ ]*[\w.]\(\Z")
+NAMED_AFTER_PASSWORD = re.compile(
+    r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*_(?:password|passwd|passphrase)|(?:[A-Z][a-z]+)*Password(?:[A-Z][a-z]+)+"
+)
 UNPRINTABLE = re.compile(r"[\n\r\x00]")
 PLAIN = re.compile(r"[\w+/=.~:%-]+")
 HEX = re.compile(r"[0-9a-fA-F]+")
@@ -95,6 +100,8 @@ _JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[_.][A-Za-z]{3,12}){1,4}[_.]\d{3,6
 # Names are not joined in these ways.
 _MIXED_WORDS = re.compile(r"[a-z]{3,12}_[A-Z][a-z]{2,11}\d{2,4}[!#$%&*]?|[a-z]{3,10}(?:-[a-z]{3,10}){3}")
 SIZED = word_list("sized")
+TYPES = word_list("types")
+IDS = re.compile(r"\d{1,6}:\d{1,6}:[^ ]*:")  # of a user and a group, in files like /etc/passwd
 ELLIPSIS = re.compile(r"\.{3,}|…")
 CUT_LENGTH_MIN = 12
 CUT_POOR_LENGTH_MIN = 16  # of lower case or upper case only
@@ -262,7 +269,7 @@ def _looks_random(value: str, demand: Demand, share: float) -> bool:
 @lru_cache(_CACHE_SIZE)
 def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTED) -> bool:
     """Whether the decoded value is to be masked, by what its name demands and by its placement in the text."""
-    if len(value) > PHRASE_LENGTH_MAX and " " in value:
+    if (len(value) > PHRASE_LENGTH_MAX and " " in value) or BETWEEN_STRINGS.match(value):
         return False
     if demand == Demand.CERTAIN:
         return is_certain(value, quoted=placement is Placement.QUOTED)
@@ -289,9 +296,13 @@ def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTE
         return False
     if demand == Demand.WEAK and (HEX.fullmatch(value) or FILE.fullmatch(value) or UUID.search(value)):
         return False
-    if demand <= Demand.TOKEN and _is_label(value):
+    if _is_name_or_type(value) or (demand <= Demand.TOKEN and _is_label(value)):
         return False
     return _looks_random(value, demand, share) and not _is_sample(value, demand)
+
+
+def _is_name_or_type(value: str) -> bool:
+    return value.lower() in TYPES or NAMED_AFTER_PASSWORD.fullmatch(value) is not None or IDS.match(value) is not None
 
 
 def _is_sample(value: str, demand: Demand) -> bool:

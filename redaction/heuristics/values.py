@@ -84,7 +84,7 @@ def looks_random(part: bytes) -> bool:
 
 # Most values are one of these: a call or a member, if there is no quote, or words.
 _CODE = re.compile(
-    rb"[A-Za-z_$][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*[(\[]|[A-Za-z_$]\((?=\(|function\b)|![01](?=[;,)}])|-\["
+    rb"[A-Za-z_$][\w$]+(?:(?:\.|::)[A-Za-z_]\w*)*[(\[]|[A-Za-z_$]\((?=\(|function\b)|![01](?=[;,)}=])|!![A-Za-z_$]|[A-Za-z_$]\w{0,20}(?:\.\w{1,40})+=[\w$.]{1,40}\(|-\["
     rb"|(?:[A-Za-z_]+\.)+[A-Za-z_]+(?=[\s,;)\]}\\\"'?:])"
 )
 _WORD = rb"(?:[A-Z][a-z]{1,11}+|[a-z]{1,12}+)"  # matches in one way only, or a flood of words would take long

@@ -57,6 +57,8 @@ _IDENTIFIER: Final = re.compile(
     rb"_{0,2}(?:[a-z]{1,20}\d{0,2}(?:[_-][a-z]{1,20}\d{0,2}|[_-]\d{1,2}){1,12}"
     rb"|[A-Z]{1,20}\d{0,2}(?:_[A-Z]{1,20}\d{0,2}|_\d{1,2}){1,12})_{0,2}"
 )
+# The same in camel case, with one digit and long words.
+_MEMBER: Final = re.compile(rb"[a-z]{4,20}(?:[A-Z]+[a-z]{0,20}){1,6}\d(?:[A-Z][a-z]{2,20}){1,6}")
 _WORDS_SHARE_MAX: Final = 0.66
 _DIGIT: Final = re.compile(rb"[0-9]")
 # How many bytes after such a byte are part of an escape and not of the name.
@@ -128,7 +130,7 @@ class Member:
         """Whether the value is not a name itself, such as of the variable that holds the secret."""
         if len(value) > _NAME_MAX or not self.reader.may_hold_digits:
             return True
-        if _DIGIT.search(value) and not _IDENTIFIER.fullmatch(value):
+        if _DIGIT.search(value) and not _IDENTIFIER.fullmatch(value) and not _MEMBER.fullmatch(value):
             return True
         if b":" in value:  # no identifier: a user and a password, unless those are dummies
             return not only_dummies(value.decode("latin-1"))

@@ -13,11 +13,12 @@ _OPENING = re.compile(rb"(\\*)([\"'`])\Z")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SIMPLE = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 DEPTH_MAX = 4
+# From a quote to a list: what is neither a string nor a word of another language than JSON.
 _BEFORE_LIST = re.compile(
-    rb'(?<!\\)(?P<slashes>\\{0,15})"(?P<colon>[ \t]{0,4}:)?(?:[ \t\r\n]|\\{1,15}[nrt]){0,12}\['
-    rb"(?:[ \t\r\n]|\\{1,15}[nrt]){0,12}\Z"
+    rb'(?<!\\)(?P<slashes>\\{0,15})"(?:[ \t\r\n]|\\{1,15}[nrt])*+(?P<mark>[:,\]}\[{])'
+    rb"(?:[ \t\r\n\[\]{},:0-9.+eE-]|\\{1,15}[nrt]|true|false|null)*+\Z"
 )
-_BEFORE_LIST_LENGTH = 160
+_BEFORE_LIST_LENGTH = 4096
 _ESCAPE_LETTERS = re.compile(rb"[nrtbf]|u[0-9a-fA-F]{4}")
 
 
@@ -60,15 +61,16 @@ def closing_quote(line: bytes, start: int, quote: bytes, limit: int) -> int:
 
 
 def quote_in_list(line: bytes, start: int) -> bytes:
-    """The quote of a string that may stand at `start`, the beginning of a list of JSON; empty in other texts.
+    """The quote of a string that may stand at `start`, in a list of JSON; empty in other texts.
 
-    A list follows the quote of the string that it is in, which has fewer backslashes, or a name with its own quotes.
+    Before a list is the quote of a name or a string, or that of the string that the document is in, which has fewer
+    backslashes; between the two are other lists and numbers at most.
     """
     found = _BEFORE_LIST.search(line, max(0, start - _BEFORE_LIST_LENGTH), start)
     if found is None:
         return b""
     depth = len(found["slashes"])
-    return b"\\" * (depth if found["colon"] else 2 * depth + 1) + b'"'
+    return b"\\" * (2 * depth + 1 if found["mark"] in b"[{" else depth) + b'"'
 
 
 def unescaped(raw: bytes) -> str:

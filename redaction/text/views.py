@@ -38,6 +38,8 @@ HIDDEN_GATES: Final = (
     # In a password after a name, an option or a verb.
     r"(?i:pass|pwd|secret)\w*[\"'`\\]*[ ]?(?:[:=> ]|is)*[\"'`\\]*[\w!#$%&*+,.-]*\\+u[0-9a-fA-F]{4}",
     r" [/-](?:p|pw|a|u|P|w|U)[: ]?[\"'\\]*[\w.@-]*:?[\w!#$%&*+.-]*\\+u[0-9a-fA-F]{4}",
+    # In a verb behind such a word.
+    r"(?i:password|senha|parola|heslo|clave|passe)[\w' .-]*[ ]\\+u00e[89]",
     *(
         "".join(letter if letter.isascii() else rf"\\+u{ord(letter):04x}" for letter in word).removeprefix(r"\\+")
         for word in _WORDS_ABROAD.split()

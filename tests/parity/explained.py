@@ -24,6 +24,7 @@ class Row:
     name: tuple[str, ...] = ("",)
     version: str | None = None
     sessions: tuple[str, ...] | None = None
+    fresh: bool = False
 
     def explains(self, one: Difference, session: Session) -> bool:
         """Whether a difference that a session has is one of these."""

@@ -77,7 +77,11 @@ def test_every_reason_explains_something() -> None:
         pytest.skip(f"our own fixtures lack much: there are no captures in {REAL}")
     found = [(one.session, differences(one)) for one in COMPARISONS]
 
-    unused = [row for row in rows() if not any(row.explains(each, by) for by, some in found for each in some)]
+    unused = [
+        row
+        for row in rows()
+        if not row.fresh and not any(row.explains(each, by) for by, some in found for each in some)
+    ]
 
     assert unused == []
 

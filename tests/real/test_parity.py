@@ -12,7 +12,7 @@ import pytest
 
 from tests.parity.compare import Comparison, compare, p95
 from tests.parity.everything import differences
-from tests.parity.explained import unexplained
+from tests.parity.explained import rows, unexplained
 from tests.parity.oracle import load
 from tests.parity.table import table
 from tests.real import install
@@ -76,6 +76,15 @@ def test_every_difference_has_a_reason(version: str, scenario: str, comparisons:
     result = comparisons[version, scenario].result()
 
     assert unexplained(differences(result), result.session) == []
+
+
+def test_every_reason_that_only_fresh_sessions_have_explains_something(comparisons: Comparisons) -> None:
+    results = [one.result() for one in comparisons.values()]
+    found = [(result.session, differences(result)) for result in results]
+
+    fresh = [row for row in rows() if row.fresh]
+
+    assert [row for row in fresh if not any(row.explains(each, by) for by, some in found for each in some)] == []
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from redaction.allowlist import Allowed
 from redaction.engine import CLEAN, Engine, Masked, Redactor, Refused
 from redaction.known import is_worth_masking
 from redaction.rules.detectors import is_credible
+from redaction.rules.examples import expanded
 from tests.redaction.contract import BUDGET_MS, RedactorContract
 from tests.redaction.events import content_of, event
 from tests.redaction.made_up import KINDS, MadeUp, make, survivors
@@ -296,3 +297,16 @@ def test_no_split_of_a_stream_leaks(kind: str, seed: int, lengths: list[int]) ->
     shown += stream.flush()
 
     assert survivors(secret, shown) == []
+
+
+def test_a_list_of_the_bytes_of_a_key_becomes_a_list_of_one_text_where_a_text_holds_json() -> None:
+    numbers = json.loads(expanded("[<bytes:64>]", "key"))
+
+    results = [
+        ENGINE.redact(event(text), BUDGET_MS) for text in (json.dumps({"key": numbers}), f"the key is {numbers}")
+    ]
+
+    in_json, in_words = (str(content_of(one.line)) for one in results if isinstance(one, Masked))
+    [marker] = json.loads(in_json)["key"]
+    assert re.fullmatch(r"\[REDACTED:wallet-key-bytes:[0-9a-f]+\]", marker)
+    assert re.fullmatch(r"the key is \[\[REDACTED:wallet-key-bytes:[0-9a-f]+\]\]", in_words)

@@ -31,6 +31,9 @@ _DECIDED_ELSEWHERE: Final = (
     "inserted-",
     "copied-",
     "tagged-secret.next",
+    "recorded-cookie",
+    "recovery-codes",
+    "wallet-key-bytes",
 )
 
 
@@ -47,7 +50,7 @@ def test_a_secret_in_pieces_is_shown_as_the_whole_would_be(line: str, step: int)
     assert shown(text, step) == shown(text, len(text))
 
 
-@each([form for form in FOUND[::8] if not form[0].startswith(_DECIDED_ELSEWHERE)])
+@each([form for form in FOUND if not form[0].startswith(_DECIDED_ELSEWHERE)][::8])
 def test_each_form_of_a_secret_in_pieces_is_redacted(form: tuple[str, str, str]) -> None:
     _, line, template = form
     secret = expanded(with_each_choice(template)[0], line)

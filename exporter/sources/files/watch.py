@@ -12,7 +12,6 @@ Polling is for network file systems and for directories beyond the kernel's limi
 a longer pause, so that polling takes at most a twentieth of the time.
 """
 
-import asyncio
 import errno
 import os
 import sys
@@ -20,7 +19,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import asyncio
 
 NETWORK_TYPES: Final = frozenset(
     {"9p", "afs", "autofs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "gpfs", "lustre", "ncpfs", "nfs", "nfs4"}
@@ -50,7 +52,7 @@ class Watcher(Protocol):
     """Watches directories and delivers reports in batches on the event loop's thread."""
 
     _deliver: Deliver | None = None
-    _loop: asyncio.AbstractEventLoop | None = None
+    _loop: "asyncio.AbstractEventLoop | None" = None
 
     def add(self, directory: str) -> bool:
         """Watch `directory`; return False if it is gone or cannot be watched here (a limit, a network file system)."""
@@ -61,6 +63,8 @@ class Watcher(Protocol):
     def start(self, deliver: Deliver) -> None:
         """Begin to deliver; called once, on the running event loop. Changes since `add` are delivered too."""
         self._deliver = deliver
+        import asyncio  # who only asks about files, as `redact test` does, should not wait for it
+
         self._loop = asyncio.get_running_loop()
 
     def close(self) -> None:
@@ -195,7 +199,7 @@ class PollingWatcher(Watcher):
             self._thread = threading.Thread(target=self._run, args=(self._loop,), name="polling", daemon=True)
             self._thread.start()
 
-    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self, loop: "asyncio.AbstractEventLoop") -> None:
         pause = self._poll_seconds
         while not self._closed.wait(pause):
             began = time.monotonic()

@@ -30,14 +30,13 @@ from otel.machines.traces.chats import Chats, Invocation
 from otel.machines.traces.interactions import Interactions
 from otel.machines.traces.span_events import SPAN_EVENTS, span_event, user_message
 from otel.machines.traces.spans import Spans, add_event, cut, fill, finish, link, orphan, parse_traceparent
-from otel.machines.traces.tools import AFTERWARDS, Tools, Waits
-from otel.machines.traces.workflows import Workflows
-from otel.model import Context, Span, SpanEvent
+from otel.machines.traces.tools import ABORTED, AFTERWARDS, Tools, Waits
+from otel.machines.traces.workflows import Workflows, asked_workflow
+from otel.model import Attributes, Context, Span, SpanEvent
 from otel.names import Semconv
 
 RECENT_IDS_MIN: Final = 4_096
 PROCESS_CRASH: Final = "process_crash"
-_PLAN: Final = "plan"
 _HELD: Final = frozenset(("session.resume", "session.handoff"))
 _CONTEXT_CHANGES: Final = frozenset(
     ("session.model_change", "session.context_changed", "session.handoff", "subagent.selected", "subagent.deselected")
@@ -173,6 +172,9 @@ class Traces:
         if root is not None:
             if root.aborted is not None:
                 self.tools.cancel(None, now, "cancelled")
+                root.span.failure = ABORTED
+                said: Attributes = {names.EXCEPTION_TYPE: "SessionTurnError", names.EXCEPTION_MESSAGE: ABORTED}
+                self.spans.failed(root.span, now, said)
             self.interactions.close(root, now)
 
     def end_all(self, now: int, *, orphaned_by: str | None = None) -> None:
@@ -211,8 +213,8 @@ def _user_message(state: Traces, event: Event, now: int) -> Context | None:
         state.close(state.active_ns)
         root = state.begin(event, now)
     root.interaction_id = said.interaction_id or root.interaction_id
-    if said.agent_mode == _PLAN and state.spans.genai:
-        root.workflow = _PLAN
+    if state.spans.genai:
+        root.workflow = asked_workflow(event, said) or root.workflow
     add_event(root.span, now, *user_message(said, legacy=state.spans.legacy))
     if state.spans.content:
         fill(root.span.attributes, (names.INPUT_MESSAGES, messages.input_messages(event)))
@@ -363,7 +365,7 @@ def _error_or_abort(state: Traces, event: Event, now: int) -> Context | None:
         add_event(agent.span, now, names.SESSION_ABORT, fill({}, (names.ABORT_REASON, agent.aborted)))
     else:
         agent.error = said.error_type or "unknown"
-        agent.span.failure = cut(said.message) if said.message else None
+        agent.span.failure = cut(f"Session error: {said.message}") if said.message else None
         state.spans.failed(agent.span, now, SPAN_EVENTS[event.type](event)[1])
     if agent is state.interactions.root and not agent.in_turn:
         state.close(now)

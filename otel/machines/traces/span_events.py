@@ -30,10 +30,11 @@ def user_message(said: payloads.UserMessage, *, legacy: bool) -> SpanEventData:
 
 def _error(event: Event) -> SpanEventData:
     data = payload(event, payloads.MessagePayload)
-    attributes: Attributes = {names.EXCEPTION_TYPE: "SessionError"}
+    attributes: Attributes = {names.EXCEPTION_TYPE: "SessionTurnError"}
     fill(
         attributes,
-        (names.EXCEPTION_MESSAGE, data.message),
+        (names.EXCEPTION_MESSAGE, f"Session error: {data.message}" if data.message else None),
+        (names.MESSAGE, data.message),
         (names.COPILOT_ERROR_TYPE, data.error_type),
         (names.ERROR_CODE, data.error_code),
         (names.ERROR_STATUS_CODE, data.status_code),

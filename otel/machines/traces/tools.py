@@ -18,6 +18,7 @@ REMEMBERED_MAX: Final = 1_024
 _PENDING_MAX: Final = 256
 # Hooks of these types run when the interaction is over; all others that run while nothing does, run for the next one.
 AFTERWARDS: Final = frozenset(("agentStop", "subagentStop", "sessionEnd", "errorOccurred"))
+ABORTED: Final = "Operation aborted"
 _SHELL: Final = "bash"
 _MCP_TOOLS_CALL: Final = "tools/call"
 # How CLI 1.0.48 ends the result of a shell that ended; newer ones say it in a field.
@@ -170,6 +171,7 @@ class Tools:
         for call in [call for call in self.open.values() if call.agent == agent]:
             del self.open[call.span.opened_by]
             said: Attributes = {names.EXCEPTION_TYPE: "ToolError", names.ERROR_CODE: error}
+            said[names.EXCEPTION_MESSAGE] = call.span.failure = ABORTED
             self.spans.failed(call.span, now, said)
             self._end(call, now, error)
 

@@ -12,13 +12,25 @@ from otel import names
 from otel.event import Event, payload
 from otel.machines.traces.spans import Spans, cut, fill, span_id
 from otel.model import Context, Span
-from otel.payloads import Notification
+from otel.payloads import Notification, TextPayload, UserMessage
 
+_PLAN: Final = "plan"
+_FLEET: Final = "fleet"
+_FLEET_TEXT: Final = "Fleet deployed"
+"""What CLI 1.0.102 shows of a message that starts a fleet, before the person's own words."""
 COMPLETED: Final = "workflow_completed"
 _ENDED_WELL: Final = frozenset((None, "completed", "paused"))
 _OPEN_MAX: Final = 256
 _MILLISECOND: Final = 1_000_000
 _DAY_MS: Final = 86_400_000
+
+
+def asked_workflow(event: Event, said: UserMessage) -> str | None:
+    """Return which workflow a message of a person starts, None if it is one agent's work."""
+    if said.agent_mode == _PLAN:
+        return _PLAN
+    text = payload(event, TextPayload).content
+    return _FLEET if text is not None and text.startswith(_FLEET_TEXT) else None
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ def extract_userinfo(line: bytes, to: int) -> Extraction:
     if colon and _GEM_HOST.match(line, end + 1):
         return ((start, end),), seen
     if colon and password not in _NO_SECRET_AFTER:
-        if _PORT.fullmatch(password) or not is_value(password, Demand.CERTAIN, Placement.BARE):
+        if user.endswith(b"[") or _PORT.fullmatch(password) or not is_value(password, Demand.CERTAIN, Placement.BARE):
             return (), seen
         return ((end - len(password), end),), seen
     if colon or _TOKEN_SCHEME.search(line, max(0, start - _SCHEME_MAX), start):

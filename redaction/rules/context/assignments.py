@@ -38,6 +38,11 @@ LISTED_VALUE = re.compile(rb"[^\s\"'`\\]{1,80}\\{0,15}[\"'`][ \t]{0,4}[,\]]")
 # Before a name: makes it a resource type of a cloud.
 RESOURCE = re.compile(rb"[\"'`](?:[A-Z]\w{0,40}::(?:\w{1,60}::)*+|Microsoft\.\w{1,60}/(?:\w{1,60}/)*+)\Z")
 RESOURCE_LENGTH_MAX = 160
+IMPORTED = re.compile(rb"(?:import|require)\(\\{0,15}[\"'`]\Z")
+# Before a name of so few letters: text that is written in all characters, as data are.
+NOISE = frozenset(bytes((sign,)) for sign in b"+*%^~!|<#")
+SHORT_NAME = 4
+IMPORTED_LENGTH_MAX = 24
 NOTHING_QUOTED = re.compile(rb"[,;:)}\]>|&?.+ \t\\\r\n]|\Z")
 # Between two strings of which one text is made.
 JOINED = re.compile(
@@ -74,7 +79,7 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return demand_of(found["more"][::-1] + b" " + name)
     operator = found["operator"][::-1]
     before = start - found.end("name") - 1
-    if RESOURCE.search(line, max(0, before - RESOURCE_LENGTH_MAX), before + 1) and found["close"]:
+    if _is_of_code(line, name, before, start, is_closed=bool(found["close"])):
         return Demand.NONE
     if operator.endswith(b"=") and not found["open"] and line[start : start + 1] == b"=":
         return Demand.NONE  # the operator continues
@@ -96,6 +101,15 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     if is_digest(line, start, before + 1, before + 1 + len(found["name"])):
         return Demand.NONE
     return demand
+
+
+def _is_of_code(line: bytes, name: bytes, before: int, start: int, *, is_closed: bool) -> bool:
+    """Whether the name is that of a resource or a few letters within data, or the value that of a module."""
+    if IMPORTED.search(line, max(0, start - IMPORTED_LENGTH_MAX), start):
+        return True
+    if len(name) <= SHORT_NAME and line[before : before + 1] in NOISE:
+        return True
+    return is_closed and RESOURCE.search(line, max(0, before - RESOURCE_LENGTH_MAX), before + 1) is not None
 
 
 def _is_pair(line: bytes, name: bytes, quote: bytes, before: int, start: int) -> bool:

@@ -7,9 +7,9 @@ Each line may have a prefix, as in numbered views, diffs, logs and the output of
 import re
 
 from redaction.heuristics.names import Demand, demand_of
-from redaction.heuristics.secrecy import is_joined_words, is_words_and_number
+from redaction.heuristics.secrecy import Placement, is_joined_words, is_words_and_number
 from redaction.heuristics.values import is_value, value_span
-from redaction.rules.context.assignments import ESCAPED, assigned_secret, name_before, told_secret
+from redaction.rules.context.assignments import ESCAPED, QUOTE_CHARACTERS, assigned_secret, name_before, told_secret
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 
@@ -124,8 +124,10 @@ def extract_said_passphrase(line: bytes, _start: int, begun: re.Match[bytes], to
 def extract_beside_user(line: bytes, to: int) -> Extraction:
     """The password, unless it is a label of a form: words of which the first has a capital, as in translations."""
     start, end = value_span(line, to - BESIDE_USER_BYTES)
-    is_label = LABEL.fullmatch(line, start, end) is not None
-    return (((start, end),) if not is_label and is_value(line[start:end], Demand.CERTAIN) else ()), max(to, end)
+    if LABEL.fullmatch(line, start, end) is not None:
+        return (), max(to, end)
+    placement = Placement.QUOTED if line[start - 1] in QUOTE_CHARACTERS else Placement.BARE
+    return (((start, end),) if is_value(line[start:end], Demand.CERTAIN, placement) else ()), max(to, end)
 
 
 def extract_row_members(line: bytes, to: int) -> Extraction:

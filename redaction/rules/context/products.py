@@ -126,7 +126,7 @@ def extract_key_bytes(line: bytes, to: int) -> Extraction:
     if found is None:
         return (), to
     numbers = [int(one) for one in _NUMBER.findall(found["bytes"])]
-    is_key = max(numbers) < 256 and len(set(numbers)) >= _KEY_BYTES_DIFFERENT_MIN
+    is_key = max(numbers) < 256 and len(set(numbers)) >= _KEY_BYTES_DIFFERENT_MIN and numbers != sorted(numbers)
     return ((found.span("bytes"),) if is_key else ()), found.end()
 
 

@@ -19,6 +19,8 @@ _BARE: Final = re.compile(
     rb"(?:(?!\xe3\x80|\xef\xbc|\xef\xbd)[^\s\"'`\\<>,;()\x00-\x1f]){4,64}+"
     rb"(?:(?=\xe3\x80|\xef\xbc|\xef\xbd)|(?![^\s\"'`\\<>,;()]))"
 )
+# A call, or a letter as HTML writes it.
+_GOES_ON: Final = re.compile(rb"[\w.$>-]+\(|[\w-]*&[a-z]{2,8};")
 _STOPS: Final = b".,:;!?)"
 _IS_OPENED: Final = re.compile(b"(?:" + _OPENED + rb")\Z")
 
@@ -31,7 +33,7 @@ def extract_told(line: bytes, start: int, found: re.Match[bytes], to: int) -> Ex
 def extract_told_abroad(line: bytes, to: int) -> Extraction:
     """The value after a word for password in another language than English."""
     found = _AFTER_NAME.match(line, to)
-    if found is None:
+    if found is None or b"<" in found.group():  # an element of HTML
         return (), to
     is_quoted = _IS_OPENED.search(line, to, found.end()) is not None
     return _told(line, found.end(), to, is_quoted=is_quoted, is_abroad=True)
@@ -40,7 +42,7 @@ def extract_told_abroad(line: bytes, to: int) -> Extraction:
 def _told(line: bytes, start: int, to: int, *, is_quoted: bool, is_abroad: bool) -> Extraction:
     limit = min(len(line), start + _VALUE_LENGTH_MAX)
     value = (_QUOTED if is_quoted else _BARE).match(line, start, limit)
-    if value is None:
+    if value is None or (not is_quoted and _GOES_ON.match(line, value.start(), value.end() + 1)):
         return (), to
     raw = value.group() if is_quoted else value.group().rstrip(_STOPS)
     text = unescaped(raw)

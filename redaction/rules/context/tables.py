@@ -32,13 +32,15 @@ _QUOTE: Final = re.compile(rb"\\{0,15}[\"'`]\Z")
 _HEAD: Final = re.compile(rb"[\w .\-/+:#]{0,60}")
 # The last word of a head, perhaps with half a mark behind it.
 _NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{3,60})")
-# The characters of heads, of marks and of what is around a head.
-_OF_HEADS: Final = re.sub(rb"[^\w .\-/+:#,;|\t\r\"'`*\\\x80-\xff]", b"", bytes(range(256)))
+# The rest of a line of heads: what they are made of, marks, and what is around a head.
+_HEADS_REST: Final = re.compile(rb"(?:[\w .\-/+:#,;|\t\r\"'`*\x80-\xff]|\\(?!n))*+(?=\\n|\n)")
 # The first cell may follow the number of the line, or a prompt.
 _FIRST_HEAD: Final = re.compile(rb"[\w .\-/+:#]{1,60}[\"'`\\ ]{0,17}\Z")
 # A named argument, a call, a line that continues.
 _CODE_CELL: Final = re.compile(rb"\A[ \t]{0,40}[A-Za-z_][\w.]{0,60}(?: ?=[^=\s]| = |\()|::|[\[{(]\s{0,2}\Z")
 _SOURCE_FILE: Final = re.compile(rb"[\w.-]+(?:/[\w.-]+)+\.[a-z]{1,4}")
+# The end of a document of JSON in a string, after which no cell goes on.
+_DOCUMENT_END: Final = re.compile(rb"\\{1,15}\"(?=(?:\s|\\{1,15}[nrt])*+[}\],])")
 _BLANKS: Final = rb"(?:\s|\\{1,15}[nrt])*+"
 ALIGNED_BREAK_MAX: Final = 16
 HTML_ROW_MAX: Final = 1024
@@ -93,24 +95,24 @@ def _names(heads: Sequence[bytes], *, is_strict: bool) -> Sequence[bytes]:
 def extract_from_column(line: bytes, to: int) -> Extraction:
     """The cells below the head of a column."""
     here = _before_escape(line, to)
+    found = _HEADS_REST.match(line, here, min(len(line), here + ROW_LENGTH_MAX))
+    if found is None:
+        return (), to
+    stop, rest = found.end(), found.group()
     name = _NAME_BACKWARDS.match(line[max(0, here - 80) : here][::-1])
     if name is None or demand_of(name[1][::-1]) == Demand.NONE:
         return (), to  # such as a word that begins with a secret's name
     lowest = max(0, to - HEAD_LENGTH_MAX)
-    limit = here + ROW_LENGTH_MAX
-    ends = [at for at in (line.find(b"\\n", here, limit), line.find(b"\n", here, limit)) if at >= 0]
-    if not ends or (rest := line[here : min(ends)]).translate(None, _OF_HEADS):
-        return (), to
     start = max(lowest, line.rfind(b"\n", lowest, here) + 1, line.rfind(b"\\n", lowest, here) + 2)
     if line.find(b'"', start, here) >= 0:
         start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
-    header = line[start : min(ends)]
+    header = line[start:stop]
     if b"(" in header or b"=" in header or header.startswith(b"#define") or (mark := _mark_of(header)) is None:
         return (), to
     is_listed = mark in _LISTED
     if is_listed and header.rstrip(_EDGES + b"r").endswith((b",", b";")):
         return (), to  # arguments, or items of a list
-    end = _row_end(line, here if b'"' in rest else max(here, min(ends) - ROW_END_LENGTH_MAX))
+    end = _row_end(line, here if b'"' in rest else max(here, stop - ROW_END_LENGTH_MAX))
     if end is None or end.group() in (b'"', b""):
         return (), to
     header = line[start : end.start()]
@@ -148,8 +150,9 @@ def extract_aligned(line: bytes, to: int) -> Extraction:
     stop = end.start() if end is not None else to
     lowest = max(0, stop - HEAD_LENGTH_MAX)
     start = max(lowest, *(line.rfind(mark, lowest, stop) + len(mark) for mark in (b"\n", b"\\n", b'"')))
-    heads = [(one.start(), demand_of(one.group())) for one in _ALIGNED_HEAD.finditer(line[start:stop])]
-    if len(heads) < 2 or not any(demand for _, demand in heads):
+    head = line[start:stop]
+    heads = [(one.start(), demand_of(one.group())) for one in _ALIGNED_HEAD.finditer(head)]
+    if head.upper() != head or len(heads) < 2 or not any(demand for _, demand in heads):
         return (), to
     spans: list[tuple[int, int]] = []
     at = to
@@ -218,6 +221,8 @@ def _rows(
 def _cell(line: bytes, start: int, end: int, demand: Demand, *, is_told: bool) -> list[tuple[int, int]]:
     cell = line[start:end]
     opened = _EDGE.match(cell)
+    if (opened is None or not opened.end()) and (ended := _DOCUMENT_END.search(cell)) is not None:
+        cell = cell[: ended.start()]
     inner = start + (opened.end() if opened else 0)
     last = start + len(cell.rstrip(_EDGES))
     if inner >= last or _CODE_CELL.search(cell) or _SOURCE_FILE.fullmatch(line, inner, last):

@@ -215,3 +215,10 @@ def test_of_a_text_whose_beginning_was_missed_lines_are_shown_from_the_second_on
 
     assert text.lines("rest-of-it\nof a line\nthe next line\nand") == "the next line\n"
     assert text.lines(" one more\n") == "and one more\n"
+
+
+def test_of_a_text_whose_beginning_was_missed_no_line_of_a_key_is_shown() -> None:
+    assert _PartialText().lines("the rest of it\nQkFEZ0tD\nand so on\n") == "and so on\n"
+    assert (
+        _PartialText().lines(f"the rest\nof it\n{KEY_LINES[0]}\nQkFE\nand so on\nQkFE\n") == "of it\nand so on\nQkFE\n"
+    )

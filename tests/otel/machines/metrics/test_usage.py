@@ -2,7 +2,7 @@
 
 import pytest
 
-from otel.machines.metrics.usage import _Calls, _Used, _with_unnamed
+from otel.machines.metrics.usage import _Calls, _is_old, _Used, _with_unnamed
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,14 @@ def test_calls_that_named_no_model_are_those_of_the_model_that_has_more_than_wer
     used = _Used(calls=total[0], written=total[1])
 
     assert _with_unnamed(used, written, unnamed) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "is_one"),
+    [
+        ("1.0.48", True), ("1.0.48-0", True), ("0.9.99", True), ("1.0.49", False), ("1.1.0", False), ("2.0.0", False),
+        ("1.0", False), ("1.0.x", False), ("", False), (None, False),
+    ],
+)  # fmt: skip
+def test_up_to_a_version_totals_begin_anew_with_each_process(version: str | None, is_one: bool) -> None:
+    assert _is_old(version) is is_one

@@ -124,7 +124,8 @@ def test_an_aborted_interaction_takes_its_tools_along() -> None:
 
     assert story.tree() == ["invoke_agent ! cancelled", "  chat model-x", "  execute_tool bash bash ! cancelled"]
     assert value(story.one("invoke_agent"), names.ABORT_REASON) == "user_abort"
-    assert said(story.one("invoke_agent")) == ["user.message", "session.abort"]
+    assert said(story.one("invoke_agent")) == ["user.message", "session.abort", "gen_ai.client.operation.exception"]
+    assert story.one("invoke_agent").failure == story.one("execute_tool bash bash").failure == "Operation aborted"
 
 
 def test_an_error_after_a_turn_without_an_answer_ends_the_interaction() -> None:

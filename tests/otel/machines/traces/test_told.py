@@ -47,7 +47,7 @@ def test_errors_of_agents_and_hooks_say_why_and_a_failure_without_words_says_its
 
     assert story.one("execute_hook preToolUse").failure == "It fell."
     root = story.one("invoke_agent")
-    assert (root.failure, value(root, names.ERROR_TYPE)) == ("It is gone.", "query")
+    assert (root.failure, value(root, names.ERROR_TYPE)) == ("Session error: It is gone.", "query")
     root.failure = None
     assert written(root, Content.REDACTED).status.message == "query"
 

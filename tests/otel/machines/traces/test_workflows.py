@@ -1,5 +1,7 @@
 """Workflows as spans, and what failed as log records: the shape that the GenAI conventions give a session."""
 
+import pytest
+
 from otel import names
 from otel.model import Status
 from tests.otel.story import Story, said, value
@@ -79,14 +81,17 @@ def test_a_run_that_nothing_ended_ends_with_the_process() -> None:
     assert not story.machine.open
 
 
-def test_a_plan_is_a_workflow_around_its_interaction() -> None:
+@pytest.mark.parametrize(
+    ("name", "message"), [("plan", {"agentMode": "plan"}), ("fleet", {"content": "Fleet deployed: look at all files"})]
+)
+def test_a_plan_or_a_fleet_is_a_workflow_around_its_interaction(name: str, message: dict[str, str]) -> None:
     story = Story(semconv="latest")
-    story.ask(agentMode="plan")
+    story.ask(**message)
     story.answer()
     story.end_turn()
 
-    assert story.tree() == ["invoke_workflow plan", "  invoke_agent", "    chat model-x"]
-    workflow, root = story.one("invoke_workflow plan"), story.one("invoke_agent")
+    assert story.tree() == [f"invoke_workflow {name}", "  invoke_agent", "    chat model-x"]
+    workflow, root = story.one(f"invoke_workflow {name}"), story.one("invoke_agent")
     assert (workflow.start_ns, workflow.end_ns) == (root.start_ns, root.end_ns)
     assert workflow.context.trace_id == root.context.trace_id
 
