@@ -257,8 +257,8 @@ class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=T
     )
     store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
     public_url: Annotated[str | None, setting("https://mc.example.com/mc")] = None
-    quota_events_per_second: Annotated[Annotated[int, Meta(ge=1)] | None, setting(5000)] = None
-    quota_bytes: Annotated[Annotated[int, Meta(ge=1)] | None, setting(100_000_000_000)] = None
+    quota_events_per_second: Annotated[Annotated[int, Meta(ge=1, le=10_000_000)] | None, setting(5000)] = None
+    quota_bytes: Annotated[Annotated[int, Meta(ge=1, le=1_000_000 * 10**9)] | None, setting(100_000_000_000)] = None
 
 
 class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -137,6 +137,14 @@ class Receiver:
         with api_errors():
             return await self.store.read(job)
 
+    async def floor(self) -> Floor:
+        """Return what redacts here; raise `ApiError` when nothing does."""
+        return await self.intake.floor()
+
+    async def redact_again(self) -> Callable[[bytes], bytes | None]:
+        """Return what redacts stored lines once more, for the threads of the store."""
+        return partial(self.intake.redact_again, await self.floor())
+
     async def admit(self) -> None:
         """Raise `ApiError` when the tenant has used its quota."""
         with api_errors():

@@ -7,8 +7,9 @@ from typing import Final
 
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.receiver import Receiver
-from exporter.missioncontrol.store import tenants, tokens
-from exporter.missioncontrol.store.port import DEFAULT_TENANT, StoreAway, StoreError
+from exporter.missioncontrol.store import audit, shares, tenants, tokens
+from exporter.missioncontrol.store.port import DEFAULT_TENANT, Database, StoreAway, StoreError
+from exporter.missioncontrol.store.shares import Share
 from exporter.missioncontrol.store.tokens import Holder
 
 _FIRST_CLEANING_SECONDS, _CLEANING_SECONDS = 60.0, 3600.0
@@ -48,6 +49,22 @@ class Receivers:
         tenant = tokens.tenant_in(token)
         receiver = await self.find(tenant) if tenant is not None else None
         return await receiver.find_holder(token) if receiver is not None else None
+
+    async def open_share(self, secret: str) -> tuple[Receiver, Share] | None:
+        """Return what a share link shows, and whose it is; None for one that is wrong, revoked or past its time."""
+        receiver = await self.find(shares.tenant_in(secret))
+        if receiver is None:
+            return None
+        now = receiver.now()
+
+        def opened(database: Database) -> Share | None:
+            share = shares.opened(database, secret, now)
+            if share is not None and receiver.audits:
+                audit.add(database, now, f"(link {share.n})", "read", share.session)
+            return share
+
+        share = await receiver.write(opened)
+        return None if share is None else (receiver, share)
 
     async def is_in_force(self, holder: Holder) -> bool:
         """Tell whether the token of this holder still is."""

@@ -112,8 +112,9 @@ class Endpoint:
         if self.certificate_file is not None or self.roots is None:
             return self.read("certificate_file")
         path = Path(self.roots)
+        held = path.iterdir() if path.is_dir() else ()
         # OpenSSL finds certificates by names that end in a number; the same may be there under its own name as well.
-        named = (one for one in path.iterdir() if one.suffix in (".pem", ".crt") or one.suffix[1:].isdigit())
+        named = (one for one in held if one.suffix in (".pem", ".crt") or one.suffix[1:].isdigit())
         files = sorted({one.resolve() for one in named}) if path.is_dir() else (path,)
         return b"\n".join(one.read_bytes() for one in files if one.is_file())
 

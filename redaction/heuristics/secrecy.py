@@ -101,6 +101,10 @@ _JOINED_WORDS = re.compile(r"[A-Za-z]{3,12}(?:[_.][A-Za-z]{3,12}){1,4}[_.]\d{3,6
 _MIXED_WORDS = re.compile(r"[a-z]{3,12}_[A-Z][a-z]{2,11}\d{2,4}[!#$%&*]?|[a-z]{3,10}(?:-[a-z]{3,10}){3}")
 SIZED = word_list("sized")
 TYPES = word_list("types")
+# A type, a call, a comparison, a member after a condition, an expression of a template.
+CODE_FORMS = re.compile(
+    r"(?:str|bytes|int|bool)\|.*|[A-Za-z_]\w*\(\)|[\w.]+==[\w.]+|\w{1,8}:[A-Za-z]\w?\.\w+.*|\[\w+\(.*\)\]"
+)
 IDS = re.compile(r"\d{1,6}:\d{1,6}:[^ ]*:")  # of a user and a group, in files like /etc/passwd
 ELLIPSIS = re.compile(r"\.{3,}|…")
 CUT_LENGTH_MIN = 12
@@ -302,7 +306,9 @@ def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTE
 
 
 def _is_name_or_type(value: str) -> bool:
-    return value.lower() in TYPES or NAMED_AFTER_PASSWORD.fullmatch(value) is not None or IDS.match(value) is not None
+    if value.lower() in TYPES or NAMED_AFTER_PASSWORD.fullmatch(value):
+        return True
+    return IDS.match(value) is not None or CODE_FORMS.fullmatch(value) is not None
 
 
 def _is_sample(value: str, demand: Demand) -> bool:

@@ -35,7 +35,7 @@ _ASSIGNED: Final = r"""(?i:key|pw|pwd|pass|password|token)["'\\\]]*[ =:>]+["'\\]
 # The extent of a value whose first twenty-four characters end at the gate.
 _VALUE_BEFORE: Final = 25
 _VALUE_AFTER: Final = 72
-_NAME_BEFORE: Final = 80
+_NAME_BEFORE: Final = 160  # a name, and blanks on both sides of the sign behind it
 _PREFIX: Final = re.compile(rb"[a-zA-Z]{2,12}(?:_[a-z]{3,8}_|[_-])|SG\.")
 _RANDOM_MIN: Final = 20
 _WORDS_SHARE_MAX: Final = 0.5

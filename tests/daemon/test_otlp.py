@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 from typing import Any, Final
 
@@ -234,7 +235,7 @@ async def test_a_rewound_session_repeats_no_span(station: Station, receiver: Rec
 async def test_history_goes_out_under_the_name_of_its_run(station: Station, receiver: Receiver) -> None:
     for name in ("a", "b"):
         demo_session(station, name).age(_LONG_AGO)
-    exporter = station.exporter(settings_for(station, receiver, history_days=0))
+    exporter = station.exporter(settings_for(station, receiver, history_days=0, user_name=False))
     await exporter.idle()
     assert not receiver.requests
 
@@ -245,7 +246,7 @@ async def test_history_goes_out_under_the_name_of_its_run(station: Station, rece
         (f"otel:{signal}", len(DEMO)) for signal in ("traces", "metrics", "logs")
     }
     traces, metrics = _instances(receiver, "traces"), _instances(receiver, "metrics")
-    assert len(traces) == 1 and metrics == {f"{run}@1.0.102" for run in traces}
+    assert len(traces) == 1 and metrics == {f"{run}+{getuser()}@1.0.102" for run in traces}
     assert _instances(receiver, "logs") == {f"{run}/0" for run in traces}  # of the hour in which both were
     assert sum(totals(receiver, "github.copilot.system.notification.count").values()) == 6
 

@@ -75,7 +75,8 @@ class Teams:
 async def teams(address: str) -> AsyncIterator[Teams]:
     teams = Teams(address)
     with teams.store as store:
-        server = await serve_http(create_app(store, token="shared", audits=True), "127.0.0.1", 0, explicit_port=True)
+        app = create_app(store, token="shared", audits=True, redactor=lambda line: line)
+        server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as teams.client:
             for tenant, text in (("blue", WORD), ("red", "wombat")):
                 for id in ("same", f"of-{tenant}"):
@@ -86,7 +87,8 @@ async def teams(address: str) -> AsyncIterator[Teams]:
 
 
 def asked(request: str, body: Any, id: str) -> tuple[str, Any]:
-    path = request.replace("{id}", id).replace("{event:path}", "e1").replace("{form}", "jsonl").replace("{name}", id)
+    path = request.replace("{id}", id).replace("{event:path}", "e1").replace("{form}", "jsonl")
+    path = path.replace("{name}", id).replace("{n:int}", "1")
     return path, {name: id if value == "ID" else value for name, value in body.items()} if body else None
 
 

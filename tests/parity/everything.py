@@ -15,7 +15,13 @@ from tests.parity.oracle import CliEvent, CliMetric, CliSpan
 _KINDS: Final = {0: Kind.INTERNAL, 2: Kind.CLIENT}
 _SECONDS_APART_MAX: Final = 0.15
 _MS_APART_MAX: Final = 12
-_RESOURCE: Final = (names.SERVICE_NAME, names.SERVICE_VERSION, names.SERVICE_INSTANCE_ID, names.HOST_NAME)
+_RESOURCE: Final = (
+    names.SERVICE_NAME,
+    names.SERVICE_VERSION,
+    names.SERVICE_INSTANCE_ID,
+    names.HOST_NAME,
+    names.USER_NAME,
+)
 SCOPE: Final = "session-exporter"
 
 

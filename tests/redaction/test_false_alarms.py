@@ -20,6 +20,22 @@ LEFT_ALONE = {
         "sha256 (secret) = <hex:64>",
     ),
     "placeholders of borrowed detectors": ("GITHUB_TOKEN=ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",),
+    "code of packages that were fetched": (
+        'privateKey: import("web3-types").HexString;\nencrypt(password: Uint8Array | string, f)',
+        "def pods(passphrase:str|_A=_A)->str:\n\tpass",
+        "const password = utils$1.getSafeProp(configAuth, 'password')",
+        "forward pass (`forward_train()`).",
+        """e("label",{for:"pw"},"password:"),x?O().createElement("code",null," * "):O""",
+        '"adminPassword": "[parameters(\'publicKey\')]"',
+        "user:{plain}pass:1000:1000::/home/user::userdb_mail=maildir:~/Maildir",
+    ),
+    "sentences and HTML of manuals": (
+        "le mot de passe est g&eacute;n&eacute;r&eacute;e sous Windows",
+        'La parola giapponese <span class="foreignphrase">',
+        'en la palabra clave "vacaciones" y lee la documentación',
+        "ftp://user[:password]@other.host[:port]/dir",
+        "Env Var:     RCLONE_KOOFR_PASSWORD\n- Provider:    koofr7x\n- Type:        string",
+    ),
     "biological sequences": (
         "GATTACAGATTACAACCAGGAGCTCAACTTGACCAGTA",
         ">seq\nACCAGTTGACCAGTTGACCATT\nTTAACCAGTTGACCAGTTGACCATT",

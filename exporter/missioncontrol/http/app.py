@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
-from exporter.missioncontrol.http import read_api, tenants_api, upload_api
+from exporter.missioncontrol.http import read_api, shares_api, tenants_api, upload_api
 from exporter.missioncontrol.http.audited import Audited
 from exporter.missioncontrol.http.guard import PATH, RECEIVER, Guard, Login, enter, form
 from exporter.missioncontrol.http.public import BehindProxy, PublicUrl
@@ -76,7 +76,7 @@ def create_app(
     receivers = Receivers(Receiver(store, redactor, **options))
     login = Login(token or None, receivers.holder, receivers.is_in_force)
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *tenants_api.ROUTES, *_PAGES],
+        routes=[*upload_api.ROUTES, *read_api.ROUTES, *tenants_api.ROUTES, *shares_api.ROUTES, *_PAGES],
         middleware=[
             *([Middleware(BehindProxy, public=public)] if public is not None else []),
             Middleware(_FinishAnswers, default=receivers.default),
@@ -84,6 +84,7 @@ def create_app(
                 Guard,
                 login=login,
                 find_receiver=receivers.find,
+                open_share=receivers.open_share,
                 trusted_hosts=(*trusted_hosts, *([public.host] if public else [])),
                 public_origin=public.origin if public else "",
             ),

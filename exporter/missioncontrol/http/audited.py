@@ -14,7 +14,7 @@ from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store.tokens import OWNER, Holder
 
-_OF_A_SESSION: Final = re.compile(r"(?:/api/v1)?/sessions/(?P<id>[^/]+)(?P<rest>/.*)?")
+_OF_A_SESSION: Final = re.compile(r"(?:/api/v1)?/sessions/([^/]+)(/.*)?")
 _READS: Final = {
     "/api/v1/stream": "watch",
     "/feed": "read",
@@ -35,8 +35,8 @@ def told_of(request: Request) -> tuple[str, str | None] | None:
     if request.method not in ("GET", "HEAD"):
         return None
     if (match := _OF_A_SESSION.fullmatch(path)) is not None:
-        is_export = (match["rest"] or "").startswith("/export.")
-        return ("export" if is_export else "read"), match["id"]
+        is_export = (match[2] or "").startswith("/export.")
+        return ("export" if is_export else "read"), match[1]
     if path == "/":
         return ("search" if asked.get("q") else "list"), None
     if path == "/api/v1/sessions":

@@ -29,6 +29,7 @@ from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
 IsInForce: TypeAlias = Callable[[Holder], Awaitable[bool]]
+OpenShare: TypeAlias = Callable[[str], Awaitable[tuple[object, object] | None]]
 FindReceiver: TypeAlias = Callable[[str], Awaitable[object | None]]
 
 PATH: Final = "/enter"
@@ -191,6 +192,9 @@ ADMITTED: Final = "admitted"
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the `Holder` of the token or cookie that was presented; absent without one."""
 
+SHARED: Final = "/shared/"
+"""Where share links begin; who has one needs no token."""
+
 RECEIVER: Final = "receiver"
 """The key in the scope's state for the receiver of the tenant whose request it is."""
 
@@ -210,11 +214,12 @@ class Guard:
         *,
         login: Login,
         find_receiver: FindReceiver,
+        open_share: OpenShare,
         trusted_hosts: Iterable[str],
         public_origin: str = "",
     ) -> None:
         self._app = app
-        self._login, self._find_receiver = login, find_receiver
+        self._login, self._find_receiver, self._open_share = login, find_receiver, open_share
         self._hosts = _LOOPBACK_NAMES | {host.lower() for host in trusted_hosts}
         scheme, _, place = public_origin.partition("://")
         self._public = _site(scheme, place)
@@ -234,6 +239,8 @@ class Guard:
 
     async def _refusal(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
+        if scope["path"].startswith(SHARED):
+            return await self._by_link(scope)
         bearer = _BEARER.sub("", headers.get("authorization", "")).strip()
         holder = await self._login.holder(bearer) or await self._visitor(scope)
         receiver = await self._find_receiver((holder or OWNER).tenant)
@@ -252,6 +259,18 @@ class Guard:
         if (foreign := self._foreign(scope, headers, has_token=has_token)) is not None:
             return foreign
         return None if has_token else self._stranger(scope, headers)
+
+    async def _by_link(self, scope: Scope) -> ApiError | None:
+        """Let in who has a share link, to what it shows."""
+        found = None
+        if scope["method"] in ("GET", "HEAD"):
+            found = await self._open_share(scope["path"].removeprefix(SHARED))
+        if found is None:
+            hint = "It may be past its time, or revoked. Ask who sent it to you."
+            return ApiError(404, "unknown_share", "This link shows nothing.", hint=hint)
+        state = scope.setdefault("state", {})
+        state[RECEIVER], state["share"] = found
+        return None
 
     def _may_enter(self, scope: Scope, refusal: ApiError) -> bool:
         """Tell whether a browser is better led to the door: a team's receiver has names that it does not know."""

@@ -308,6 +308,19 @@ class RequestIntake:
             del body  # what of it is stored is in the batch
             yield self._counted(batch)
 
+    async def floor(self) -> "Floor":
+        """Return what redacts here; raise `ApiError` 503 when nothing does."""
+        found = self._always if self._floor is None else await self._floor()
+        if found is None:
+            hint = "Run the receiver with a redactor."
+            raise ApiError(503, "no_redactor", "No redactor is configured here.", hint=hint)
+        return found
+
+    def redact_again(self, floor: "Floor", line: bytes) -> bytes | None:
+        """Return a stored line redacted once more, None for one that is refused; for any thread but the loop's."""
+        outcome = self._redacting.submit(floor.redact, line).result()
+        return outcome.line if isinstance(outcome, Masked) else None if isinstance(outcome, Refused) else outcome
+
     async def sort_out(self, lines: Sequence[bytes], rewound: Sequence[str]) -> Batch:
         """Return redacted events of this process as a batch."""
         found = Elements(list(lines), list(rewound))

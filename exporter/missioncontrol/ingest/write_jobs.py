@@ -168,6 +168,7 @@ def forget_session(database: Database, session_id: str, now: str, *, reason: str
     for table in ("events", "rewinds", "orphans", "notices", "redactions", "families"):
         database.execute(f"DELETE FROM {table} WHERE session = ?", (session.n,))  # noqa: S608  constants
     payloads.forget(database, session.n)
+    database.execute("DELETE FROM shares WHERE session = ?", (session_id,))
     owner = owner_of(database, session_id)
     database.execute("DELETE FROM sessions WHERE n = ?", (session.n,))
     database.execute("DELETE FROM deleted_sessions WHERE id = ?", (session_id,))

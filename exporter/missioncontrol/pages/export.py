@@ -5,12 +5,14 @@ load or run something where the document is read.
 """
 
 import re
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from exporter.missioncontrol.http.read_api import figures_only
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.http.upload_api import checked_id
 from exporter.missioncontrol.pages.agents import names_of
@@ -25,6 +27,7 @@ from exporter.missioncontrol.store import queries
 from exporter.missioncontrol.store.agent_tree import tree as tree_of
 from exporter.missioncontrol.store.port import Database
 
+CleanRows: TypeAlias = Callable[[Iterable[windows.TimelineRow]], list[windows.TimelineRow]]
 _EVENTS: Final = 2000
 _AHEAD_MAX: Final = 50_000
 """How many later ends are looked through for those of what is open where a piece ends."""
@@ -39,7 +42,7 @@ async def export(request: Request) -> Response:
         raise ApiError(404, "unknown_form", "A session is not given in this form.", hint="Try jsonl, md or html.")
     receiver = receiver_of(request)
     await receiver.read(lambda database: queries.session(database, session_id))
-    content = _lines(receiver, session_id) if form == "jsonl" else _told(receiver, session_id, form)
+    content = _lines(receiver, session_id) if form == "jsonl" else told(receiver, session_id, form)
     name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in session_id)
     headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.{form}"', "Cache-Control": "no-store"}
     return StreamingResponse(content, media_type=_TYPES[form], headers=headers)
@@ -54,25 +57,29 @@ async def _lines(receiver: Receiver, session_id: str) -> AsyncIterator[bytes]:
         has_more = after is not None
 
 
-async def _told(receiver: Receiver, session_id: str, form: str) -> AsyncIterator[bytes]:
+async def told(receiver: Receiver, session_id: str, form: str, clean: CleanRows | None = None) -> AsyncIterator[bytes]:
+    """Yield the session as a document, or with `clean` its events after that, and nothing else that has a text."""
     is_html = form == "html"
     names = names_of(await receiver.read(lambda database: tree_of(database, session_id)))
-    yield await receiver.read(lambda database: _head(database, session_id, is_html).encode("utf-8", "replace"))
-    pieces = _Pieces(session_id)
+    names = names if clean is None else {}
+    head = partial(_head, session_id=session_id, is_html=is_html, hides=clean is not None)
+    yield (await receiver.read(head)).encode("utf-8", "replace")
+    pieces = _Pieces(session_id, clean)
     while pieces.has_more:
         entries = await receiver.read(pieces.next)
         if is_html:
             mark_bars(entries)
-            told = render("export.html", "entries", entries=entries, names=names)
+            text = render("export.html", "entries", entries=entries, names=names)
         else:
-            told = "".join(entry_markdown(entry, names) for entry in entries)
-        yield told.encode("utf-8", "replace")
+            text = "".join(entry_markdown(entry, names) for entry in entries)
+        yield text.encode("utf-8", "replace")
     if is_html:
         yield render("export.html", "end").encode()
 
 
-def _head(database: Database, session_id: str, is_html: bool) -> str:
+def _head(database: Database, session_id: str, is_html: bool, hides: bool) -> str:
     session = queries.session(database, session_id)
+    session = figures_only(session) if hides else session
     figures = figures_of(database, [session_id]).get(session_id, {})
     if not is_html:
         return head_markdown(session, figures)
@@ -85,8 +92,9 @@ class _Pieces:
     What is open where a piece ends gets its end from further on, which is not told once more.
     """
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: str, clean: CleanRows | None = None) -> None:
         self.has_more = True
+        self._clean = clean or list
         self._session_id = session_id
         self._place: windows.EventPlace | None = None
         self._rewinds: list[windows.Rewind] = []
@@ -100,13 +108,14 @@ class _Pieces:
             self._rewinds = windows.rewinds(database, self._session_id)
         window = windows.read_window(database, self._place, windows.TimelineScope(), _EVENTS)
         teller = Teller()
-        rows = [row for row in window.rows if row.envelope.id not in self._joined]
+        rows = self._clean(row for row in window.rows if row.envelope.id not in self._joined)
         teller.tell(rows, windows.rewinds_within(self._rewinds, window))
         self._joined.difference_update(row.envelope.id for row in window.rows)
         self.has_more = window.behind
         if window.behind:
             self._place = windows.EventPlace(self._place.session, *window.rows[-1].place)
-            self._joined |= teller.finish(windows.further_of_types(database, self._place, ENDS, _AHEAD_MAX))
+            ends = windows.further_of_types(database, self._place, ENDS, _AHEAD_MAX)
+            self._joined |= teller.finish(one for end in ends for one in self._clean([end]))
         self._day = mark_days(teller.entries, self._day)
         return teller.entries
 

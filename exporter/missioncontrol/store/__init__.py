@@ -4,7 +4,8 @@ port            Database and Store: what an engine gives to jobs, and its errors
 queries         reads that change nothing, and the cursors at which lists continue
 session_row     a session while a job works on it; agent_tree shows its agents
 payloads        large strings, stored once; redactions counts what was redacted; amounts are numbers of others
-tokens          who may enter; ownership says whose session it is; tenants are teams; audit is the log of what they did
+tokens          who may enter; ownership says whose session it is; tenants are teams; audit is the log of what they did,
+                shares are links for who has no token
 token_admin     what an administrator does from the command line: create and revoke tokens, restore a session
 retention       how long and how much is kept; eraser repeats until no file contains deleted text
 opening         the store of an address; copying moves one into another

@@ -33,7 +33,8 @@ def extract_told(line: bytes, start: int, found: re.Match[bytes], to: int) -> Ex
 def extract_told_abroad(line: bytes, to: int) -> Extraction:
     """The value after a word for password in another language than English."""
     found = _AFTER_NAME.match(line, to)
-    if found is None or b"<" in found.group():  # an element of HTML
+    # An element of HTML; a keyword.
+    if found is None or b"<" in found.group() or line[max(0, to - 12) : to] == b"alabra clave":
         return (), to
     is_quoted = _IS_OPENED.search(line, to, found.end()) is not None
     return _told(line, found.end(), to, is_quoted=is_quoted, is_abroad=True)

@@ -80,6 +80,9 @@ TABLE: Final[tuple[tuple[str, Any, int, int, int, int], ...]] = (
     ("DELETE /api/v1/sessions/{id}", None, 204, 403, 403, 403),
     ("GET /audit", None, 200, 403, 403, 403),
     ("GET /api/v1/audit", None, 200, 403, 403, 403),
+    ("GET /api/v1/shares", None, 200, 200, 403, 403),
+    ("POST /api/v1/shares", {"session": "ID"}, 200, 403, 403, 403),
+    ("DELETE /api/v1/shares/{n:int}", None, 204, 403, 403, 403),
     ("GET /api/v1/tenants", None, 403, 403, 403, 403),
     ("POST /api/v1/tenants", {"name": "ID"}, 403, 403, 403, 403),
     ("DELETE /api/v1/tenants/{name}", None, 403, 403, 403, 403),
@@ -92,7 +95,7 @@ OF_OPERATORS: Final = {
     "DELETE /api/v1/tenants/{name}": 404,
 }
 """What an operator may ask, and the answer."""
-OPEN: Final = {"GET /healthz", "GET /enter", "POST /enter"}
+OPEN: Final = {"GET /healthz", "GET /enter", "POST /enter", "GET /shared/{secret}"}
 """What everybody may ask; test_login.py and test_guard.py have the rest of these."""
 
 
@@ -141,7 +144,8 @@ class Team:
 @pytest.fixture
 async def team(store_path: Path) -> AsyncIterator[Team]:
     with Store(store_path) as store:
-        server = await serve_http(create_app(store, token="shared"), "127.0.0.1", 0, explicit_port=True)
+        app = create_app(store, token="shared", redactor=lambda line: line)
+        server = await serve_http(app, "127.0.0.1", 0, explicit_port=True)
         async with httpx.AsyncClient(base_url=server.url) as client:
             yield Team(store, client)
         await server.stop()
@@ -172,7 +176,7 @@ async def test_every_route_with_every_kind_of_token(
             id = f"{owner}-{number}"
             await team.session(owner, id)
             path = request.replace("{id}", id).replace("{event:path}", "e1").replace("{form}", "md")
-            path = path.replace("{name}", id)
+            path = path.replace("{name}", id).replace("{n:int}", "1" if owner == "upload" else "2")
             named = {name: id if value == "ID" else value for name, value in body.items()} if body else None
             answer = await team.ask(kind, path, named)
             found.append((request, owner, answer.status_code))

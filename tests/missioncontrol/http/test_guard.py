@@ -129,7 +129,9 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
     async def one(_: str) -> object:
         return object()
 
-    guard = Guard(open_to_all, login=Login(token, nobody, never), find_receiver=one, trusted_hosts=())
+    guard = Guard(
+        open_to_all, login=Login(token, nobody, never), find_receiver=one, open_share=nobody, trusted_hosts=()
+    )
 
     async def from_network(scope: Scope, receive: Receive, send: Send) -> None:
         await guard({**scope, "state": {PEER: peer}}, receive, send)
