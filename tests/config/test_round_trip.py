@@ -44,9 +44,9 @@ def value_of(field: Field) -> st.SearchStrategy[Any]:
         return st.sampled_from(described["enum"])
     match field.kind:
         case "integer":
-            return st.integers(described["minimum"], described["maximum"])
+            return st.integers(described["minimum"], described.get("maximum"))
         case "number":
-            return st.floats(described["minimum"], described["maximum"])
+            return st.floats(described["minimum"], described.get("maximum"))
         case "truth":
             return st.booleans()
         case "texts" if "enum" in described["items"]:
