@@ -88,8 +88,8 @@ def test_quiet_draws_nothing() -> None:
     assert on_terminal([sys.executable, "-c", LONG_WORK.format(quiet=True)]) == ""
 
 
-def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = iter([0.0, *(tenths / 10 for tenths in range(1, 26))])
+def test_elsewhere_progress_writes_at_most_a_line_a_second_and_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = iter([0.0, *(tenths / 10 for tenths in range(1, 27))])
 
     with closing(ProgressBar(Output(as_json=False, quiet=False, color=True), clock=lambda: next(clock))) as progress:
         for events in range(25):
@@ -97,7 +97,7 @@ def test_elsewhere_progress_writes_at_most_a_line_a_second(capsys: pytest.Captur
 
     said = capsys.readouterr()
     assert said.out == ""
-    assert [line.split(", ")[1] for line in said.err.splitlines()] == ["9 events", "19 events"]
+    assert [line.split(", ")[1] for line in said.err.splitlines()] == ["9 events", "19 events", "24 events"]
 
 
 def test_elsewhere_progress_that_does_not_move_is_said_seldom(capsys: pytest.CaptureFixture[str]) -> None:

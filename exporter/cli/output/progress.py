@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, elsewhere a plain line at most every second."""
+"""Progress of long work: a bar on a terminal, elsewhere a plain line at most every second, and the last one at the end."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -42,6 +42,7 @@ class ProgressBar:
         self._started = clock()
         self._shown_at = self._started
         self._shown: Mapping[str, Any] | None = None
+        self._latest: Mapping[str, Any] | None = None
 
     def update(self, report: Mapping[str, Any]) -> None:
         """Takes a report in the shape of the control socket, with or without its `progress` wrapper."""
@@ -51,16 +52,24 @@ class ProgressBar:
         if self._out.notices_on_terminal:
             self._draw(report)
             return
+        self._latest = dict(report)
         now = self._clock()
-        if now - self._shown_at >= (UNCHANGED_INTERVAL_SECONDS if report == self._shown else PLAIN_INTERVAL_SECONDS):
-            self._shown, self._shown_at = dict(report), now
-            self._out.notice(progress_text(report, now - self._started))
+        if now - self._shown_at >= (
+            UNCHANGED_INTERVAL_SECONDS if self._latest == self._shown else PLAIN_INTERVAL_SECONDS
+        ):
+            self._print(self._latest, now)
 
     def close(self) -> None:
-        """Ends the bar."""
+        """Ends the bar. Without a terminal, prints the last report if an earlier one was printed."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+        if self._latest is not None and self._shown not in (None, self._latest):
+            self._print(self._latest, self._clock())
+
+    def _print(self, report: Mapping[str, Any], now: float) -> None:
+        self._shown, self._shown_at = report, now
+        self._out.notice(progress_text(report, now - self._started))
 
     def _draw(self, report: Mapping[str, Any]) -> None:
         if self._bar is None:
