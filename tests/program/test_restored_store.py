@@ -2,13 +2,21 @@
 
 import shutil
 import sqlite3
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from exporter.pipeline.lane import ROUND_SECONDS
+from tests.bench.measure import cpu_seconds
 from tests.program.driver import Machine
 from tests.program.session_files import SessionFile, event_id
 from tests.program.waiting import until
+
+_IDLE_SESSIONS: Final = 1_000
+_IDLE_SHARE: Final = 0.005
 
 
 def _copy(database: Path, to: Path) -> None:
@@ -63,6 +71,36 @@ def test_a_running_exporter_fills_a_store_that_was_restored_from_a_backup(machin
     until(lambda: team.count(session.id) == 200, "the events that the restored store lacks", seconds=150)
 
     team.assert_holds(session.id, session.durable())
+
+
+@pytest.mark.slow
+def test_a_thousand_idle_sessions_are_asked_about_within_the_hour_for_little(
+    machine: Machine, record_property: Callable[[str, object], None]
+) -> None:
+    """The answers of 200 sessions are an hour old; what one question costs tells the share for a thousand."""
+    machine.with_team()
+    for _ in range(200):
+        machine.session().write(50)
+    machine.deliver()
+    marks = next(machine.state.glob("marks.db"))
+    with sqlite3.connect(marks) as database:
+        database.execute("UPDATE confirmed SET at = at - 3600")
+    begun = time.time()
+
+    def asked() -> int:
+        with sqlite3.connect(f"file:{marks}?mode=ro", uri=True) as database:
+            return int(database.execute("SELECT COUNT(*) FROM confirmed WHERE at >= ?", (begun,)).fetchone()[0])
+
+    running = machine.start()
+    until(lambda: asked() >= 5, "the first questions")
+    cpu, before = cpu_seconds(running.process.pid), asked()
+    time.sleep(20)
+    cost = (cpu_seconds(running.process.pid) - cpu) / (asked() - before)
+
+    share = cost * _IDLE_SESSIONS / (ROUND_SECONDS / 2)  # the shortest round there can be
+    record_property("CPU per question", f"{1_000 * cost:.1f} ms")
+    assert ROUND_SECONDS <= 3_600
+    assert share <= _IDLE_SHARE, f"{100 * share:.2f} % of a processor, {1_000 * cost:.1f} ms a question"
 
 
 def test_neither_of_two_installations_with_one_state_directory_hides_the_others_events(machine: Machine) -> None:
