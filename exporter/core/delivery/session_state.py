@@ -10,7 +10,7 @@ Two questions have to be answered before an event is sent. They have a state eac
 - `D` DOUBTED: the sink may have lost the session. It is registered at the next turn, though nothing is to be sent.
 - `Q` QUESTIONED: what the sink has is to be asked, and the session is to be registered before that.
 - `O` STARTING_OVER: a person wants everything sent again. The session is registered; the count that is answered says
-  nothing, because what the sink has is not believed.
+  nothing, because what the sink has is not believed. A file without events ends this: then the count says something.
 - `T` RESTORING: the same, after the session was deleted there: the registration undoes the deletion.
 - `R` REGISTERED: the sink has exactly what we remember.
 - `N` UNANSWERED: registered, but what was sent last has no answer, and the sink may have it.
@@ -157,7 +157,7 @@ TABLE: Final[dict[SessionEvent, tuple[str, str, tuple[Effect, ...]]]] = {
     _E.CHANGED_UNANSWERED: ("- - - - - - A - -", "",      ()),
     _E.MARK_HOLDS:         ("",                  "F F F", (_F.READ_FROM_MARK,)),
     _E.MARK_BROKEN:        ("",                  "C C C", (_F.DISBELIEVE, _F.READ_FROM_START)),
-    _E.RECONCILED:         ("",                  "- - F", (_F.READ_ON,)),
+    _E.RECONCILED:         ("U - - U T R N - -", "- - F", (_F.READ_ON,)),
     _E.LATER:              ("U D Q O T N N Q -", "",      (_F.NOTE,)),
     _E.UNAUTHORIZED:       ("U D Q O T R N Q -", "",      (_F.NOTE,)),
     _E.MISSING:            ("U D U O - U U U -", "C C C",
