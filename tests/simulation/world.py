@@ -214,7 +214,7 @@ class World:
     async def roll_back(self) -> None:
         """Start with the copy of the state directory: what a power loss or a restored backup leaves."""
         if self.backup is not None:
-            await self.running()
+            self._set_aside_unknown(await self.running())
             self._forget(self.wires)
             self.outdated |= self.restored  # the copy may remember a deletion that a person took back since
             await self._bury(self.backup.copied())
@@ -264,6 +264,12 @@ class World:
             wire.unmarked |= set(self.names)
             for name in self.names:
                 wire.forget(name)
+
+    def _set_aside_unknown(self, exporter: Exporter) -> None:
+        """Expect what is in this quarantine out of order: who goes on knows nothing of it, and sends it later."""
+        for _, _, lane in exporter.lanes():
+            name = lane.file.session
+            self.written[name].moved |= exporter.quarantine.ids(name, lane.sink_state.sink.name)
 
     def _excuse(self, wires: Iterable[Wire], *, rolled_back: bool = False) -> None:
         """Expect that nobody knows what is there, until the receiver is asked."""
@@ -411,6 +417,7 @@ class World:
     async def _end_clone(self) -> None:
         clone, self.clone = self.clone, None
         if clone is not None:
+            self._set_aside_unknown(clone)
             clone.kill()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
