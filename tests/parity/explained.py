@@ -25,6 +25,7 @@ class Row:
     version: str | None = None
     sessions: tuple[str, ...] | None = None
     fresh: bool = False
+    at_times: bool = False
 
     def explains(self, one: Difference, session: Session) -> bool:
         """Whether a difference that a session has is one of these."""
