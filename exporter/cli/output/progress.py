@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, elsewhere a plain line at most every second, and the last one at the end."""
+"""Progress of long work: a bar on a terminal; elsewhere a plain line at most every second, and one at the end."""
 
 import time
 from collections.abc import Callable, Mapping
