@@ -120,7 +120,8 @@ class Line:
         self._begins(session, ids)
         if leaks(body):
             wire.violated(f"something leaves that is not redacted, of {ids}")
-        wire.firm.get(session, set()).difference_update(upload.rewound)
+        for had in (wire.firm, wire.known):
+            had.get(session, set()).difference_update(upload.rewound)
         try:
             answer = await self._exchange(session, (method, path, body, headers["Authorization"]))
         finally:
