@@ -60,6 +60,7 @@ class Wire:
     forgotten: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     """The events of every request that was refused."""
+    refused_alone: set[str] = field(default_factory=set)
     used: Counter[str] = field(default_factory=Counter)
     is_shared: bool = False  # two exporters send the same
     quiet_from: float = 0.0
@@ -128,6 +129,7 @@ class Line:
             self.busy[session] -= 1
         if answer.status in (400, 413):
             wire.refused.update(ids)
+            wire.refused_alone.update(ids if len(ids) == 1 else ())
         if not wire.receiver.is_full and answer.status in _LOSES_TRACK:
             wire.forget(session)
         elif answer.status == 200 and "content-type" in answer.headers and session not in wire.forgotten:

@@ -214,7 +214,7 @@ class World:
     async def roll_back(self) -> None:
         """Start with the copy of the state directory: what a power loss or a restored backup leaves."""
         if self.backup is not None:
-            self._set_aside_unknown(await self.running())
+            await self.running()
             self._forget(self.wires)
             self.outdated |= self.restored  # the copy may remember a deletion that a person took back since
             await self._bury(self.backup.copied())
@@ -264,12 +264,6 @@ class World:
             wire.unmarked |= set(self.names)
             for name in self.names:
                 wire.forget(name)
-
-    def _set_aside_unknown(self, exporter: Exporter) -> None:
-        """Expect what is in this quarantine out of order: who goes on knows nothing of it, and sends it later."""
-        for _, _, lane in exporter.lanes():
-            name = lane.file.session
-            self.written[name].moved |= exporter.quarantine.ids(name, lane.sink_state.sink.name)
 
     def _excuse(self, wires: Iterable[Wire], *, rolled_back: bool = False) -> None:
         """Expect that nobody knows what is there, until the receiver is asked."""
@@ -417,7 +411,6 @@ class World:
     async def _end_clone(self) -> None:
         clone, self.clone = self.clone, None
         if clone is not None:
-            self._set_aside_unknown(clone)
             clone.kill()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -469,7 +462,8 @@ class World:
             self.violations.append(f"lost: {sorted(missing)}")
         if wire.receiver.is_full and (extra := set(visible) - set(wanted)):
             self.violations.append(f"shown and in the file no more: {sorted(extra)}")
-        fixed = [one for one in wanted if one not in written.moved]
+        # What a receiver refuses, and takes when it is sent again, comes late.
+        fixed = [one for one in wanted if one not in written.moved | wire.refused_alone]
         if not common_order(fixed, held.bodies):
             self.violations.append(f"out of order: {[one for one in held.bodies if one in fixed]}")
         bodies = {one: line.replace(SECRET, MASK) for line, one in written.lines if one is not None}
