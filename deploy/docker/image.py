@@ -118,6 +118,10 @@ def _settle(root: Path) -> None:
 
 def build(directory: Path) -> dict[str, object]:
     """Build the image and write it to `directory/oci`; return its digest and the size of its layers, as sent."""
+    if shutil.which("buildah") is None:
+        raise OSError("buildah is not here; on Debian: apt-get install buildah")
+    for name in ("base", "building", "context"):  # of a build that was cut off
+        shutil.rmtree(directory / name, ignore_errors=True)
     base, building = make_roots(directory)
     context = _context(directory / "context")
     store = [f"--root={directory}/store", f"--runroot={directory}/run", "--storage-driver=vfs"]
