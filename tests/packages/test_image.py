@@ -5,6 +5,7 @@ It takes minutes, so `make soak PART=image` runs it, and not `make real`.
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ BYTES_MAX: Final = 150_000_000
 @pytest.fixture(scope="module")
 def directory() -> Path:
     """Where the image is built, or was by an earlier run."""
+    missing = [name for name in ("buildah", "umoci", "runc") if shutil.which(name) is None]
+    assert not missing, f"on Debian: apt-get install {' '.join(missing)}"
     path = Path(os.environ["IMAGE_DIRECTORY"]).absolute()
     path.mkdir(parents=True, exist_ok=True)
     return path
