@@ -30,7 +30,7 @@ ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/
 
 # Names of a UUID that makes a call idempotent, and of a token.
 CALL_IDS = frozenset((b"clienttoken", b"client_token", b"client-token", b"clientrequesttoken"))
-BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 +=".split())
+BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 \xe2\x86\x92 +=".split())
 QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= ::".split())
 # Before a name: another string of a list; after a value: the next item.
 IN_LIST = re.compile(rb"[\"'`][ \t]{0,4},(?:[ \t]|\\{1,15}[nr]|[\r\n]){0,12}\\{0,15}[\"'`]\Z")
@@ -92,6 +92,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE  # one of many parts, as in ARNs and in C++
     if operator == b":" and not found["open"] and line[start - 1 : start + 1] == b":-":
         return Demand.NONE  # the operator continues
+    if not found["open"] and (line.startswith(name, start) or (operator == b":" and line.startswith(b"//", start))):
+        return Demand.NONE  # a variable of the same name; an address whose scheme is a name, as `salt`
     if not found["open"] and line[start : start + 1] == b"}":
         return Demand.NONE  # the end of a variable with an empty default
     if operator == b"|" and line[start - 1] != BLANK:

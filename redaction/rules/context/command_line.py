@@ -19,7 +19,7 @@ _OPTION = re.compile(rb"--([A-Za-z0-9-]{2,60}[Tt]okens?)(?:[ \t=]|\\{0,15}[\"'`]
 _OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuation|next)-?")
 _OPTION_MAX = 100
 # Programs whose `-u` takes a user and a password; for others it is an account or a group.
-_CLIENT = re.compile(rb"(?:curl|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey)(?:\.exe)?[\s\"'][^\n|;]*\Z")
+_CLIENT = re.compile(rb"(?:curl|curlie|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey|siege|grpcurl|skopeo|crane|etcdctl|jfrog|jf|sqlmap)(?:\.exe)?[\s\"'][^\n|;]*\Z")
 _CLIENT_MAX = 240
 _extract_token = extract_value(_VALUE_BYTES, Demand.TOKEN)
 

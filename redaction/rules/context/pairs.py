@@ -19,6 +19,7 @@ STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter 
 
 
 BESIDE_USER_BYTES = 3
+_TEXT_MAX = 200
 LABEL = re.compile(rb"(?:[A-Z\xc3-\xef]|\\{1,15}u[0-9a-f]{4})(?:[^\s\d\\]| |\\{1,15}u[0-9a-f]{4})*")
 ROW_MEMBERS_MAX, ROW_MEMBER_LENGTH_MAX = 128, 1024
 # The rest of the mark, or a line with a name and a value.
@@ -146,7 +147,9 @@ def extract_row_members(line: bytes, to: int) -> Extraction:
 
 
 def extract_from_next_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
-    """`<key>name</key>` and `<string>value</string>`, as in property lists and settings."""
+    """`<key>name</key>` and `<string>value</string>`, as in property lists and settings; a sentence is none."""
+    if b" " in line[start : max(start, line.find(b"<", start, start + _TEXT_MAX))].strip():
+        return (), to
     return told_secret(line, start, b"", demand_of(found["name"] or found["attribute"]), to)
 
 

@@ -23,6 +23,7 @@ _LISTED: Final = _MARKS[3:]
 _PIPE: Final = _MARKS[1]
 _TAB: Final = _MARKS[2]
 _MARK_TEXTS: Final = ((b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91"), (b"|",), (b"\t", b"\\t"), (b";",), (b",",))
+_PASSWORDS: Final = (b"pw", b"psw")
 _OPENED: Final = re.compile(rb"[:\[{] ?\\{0,15}\"")
 _ROW_END: Final = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
 _RULER: Final = re.compile(rb"(?:[\s|+=:_-]|\xe2[\x94-\x96][\x80-\xbf])+")
@@ -31,7 +32,7 @@ _EDGES: Final = b" \t\"'`*\\"
 _QUOTE: Final = re.compile(rb"\\{0,15}[\"'`]\Z")
 _HEAD: Final = re.compile(rb"[\w .\-/+:#]{0,60}")
 # The last word of a head, perhaps with half a mark behind it.
-_NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{3,60})")
+_NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{2,60})")
 # The rest of a line of heads: what they are made of, marks, and what is around a head.
 _HEADS_REST: Final = re.compile(rb"(?:[\w .\-/+:#,;|\t\r\"'`*\x80-\xff]|\\(?!n))*+(?=\\n|\n)")
 # The first cell may follow the number of the line, or a prompt.
@@ -89,7 +90,14 @@ def _names(heads: Sequence[bytes], *, is_strict: bool) -> Sequence[bytes]:
     names = [first.group() if first else b"", *heads[1:]]
     if not all(_HEAD.fullmatch(name.strip(_EDGES)) for name in names):
         return ()
-    return () if is_strict and not all(name.strip(_EDGES) for name in names) else names
+    if is_strict and any(not name.strip(_EDGES) or name.strip(_EDGES).isdigit() for name in names):
+        return ()  # a row of words and numbers is no row of heads
+    return names
+
+
+def _demand_of_head(name: bytes) -> Demand:
+    """What a head demands of its cells; `pw` at the head of a column is nothing but a password."""
+    return Demand.PASSWORD if name.lower() in _PASSWORDS else demand_of(name)
 
 
 def extract_from_column(line: bytes, to: int) -> Extraction:
@@ -124,7 +132,7 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
         return (), to  # a sentence
     heads = mark.split(header)
     names = _names(heads, is_strict=is_listed or mark is _TAB)
-    demands = [demand_of(name.strip(_EDGES)) for name in names]
+    demands = [_demand_of_head(name.strip(_EDGES)) for name in names]
     if not any(demands):
         return (), to
     if mark is _TAB and mark.split(row)[0] == heads[0]:
