@@ -98,6 +98,8 @@ def is_told(value: str, *, is_abroad: bool = False) -> bool:
         return len(value) >= TOLD_LENGTH_MIN and (is_abroad or _LOWER_NAME.fullmatch(value) is None)
     if letters >= TOLD_LENGTH_MIN and (is_abroad or not value.isascii()) and _SCRIPTS.search(value):
         return True
+    if is_abroad and _LOWER_NAME.fullmatch(value) and value.islower():
+        return demand_of(value.encode()) == Demand.NONE
     return letters >= TOLD_LENGTH_MIN and (
         _SIGNED.fullmatch(value) is not None or _FOUR_WORDS.fullmatch(value) is not None
     )

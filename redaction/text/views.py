@@ -19,7 +19,8 @@ _HIDDEN: Final = re.compile(
     _ESCAPE_CHARACTER
     + rb"(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)"
     # A printable character, a letter beyond ASCII, or a quote, a dash or an arrow as sentences have them.
-    + rb"|\\{1,15}u(00[2-7][0-9a-fA-F]|00[aAbB][bB]|201[0-9a-fA-F]|2192|(?:00[c-fC-F]|0[1-9a-fA-F][0-9a-fA-F]|[13-9a-cA-C][0-9a-fA-F]{2}"
+    + rb"|\\{1,15}u(00[2-7][0-9a-fA-F]|00[aAbB][bB]|201[0-9a-fA-F]|2192"
+    + rb"|(?:00[c-fC-F]|0[1-9a-fA-F][0-9a-fA-F]|[13-9a-cA-C][0-9a-fA-F]{2}"
     + rb"|[dD][0-7][0-9a-fA-F])[0-9a-fA-F])"
 )
 # The words for a password that have letters beyond ASCII, as far as they tell.

@@ -20,6 +20,7 @@ STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter 
 
 BESIDE_USER_BYTES = 3
 _TEXT_MAX = 200
+SETTING = re.compile(rb"(?P<value>[^\s\"'`\\$<>{}()\[\]%,;]{3,128}+)(?=\r?\n|\\{1,15}[nr]|[\"]| [a-z0-9_]{2,40}=|\Z)")
 LABEL = re.compile(rb"(?:[A-Z\xc3-\xef]|\\{1,15}u[0-9a-f]{4})(?:[^\s\d\\]| |\\{1,15}u[0-9a-f]{4})*")
 ROW_MEMBERS_MAX, ROW_MEMBER_LENGTH_MAX = 128, 1024
 # The rest of the mark, or a line with a name and a value.
@@ -129,6 +130,14 @@ def extract_beside_user(line: bytes, to: int) -> Extraction:
         return (), max(to, end)
     placement = Placement.QUOTED if line[start - 1] in QUOTE_CHARACTERS else Placement.BARE
     return (((start, end),) if is_value(line[start:end], Demand.CERTAIN, placement) else ()), max(to, end)
+
+
+def extract_settings_password(line: bytes, to: int) -> Extraction:
+    """The value without quotes that ends a line, or that another setting follows; an argument of a call does not."""
+    found = SETTING.match(line, to - BESIDE_USER_BYTES)
+    if found is None or not is_value(found["value"], Demand.CERTAIN, Placement.BARE):
+        return (), to
+    return (found.span("value"),), found.end("value")
 
 
 def extract_row_members(line: bytes, to: int) -> Extraction:

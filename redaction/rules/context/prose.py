@@ -26,9 +26,18 @@ _STOPS: Final = b".,:;!?)"
 # Between the old password and the new one.
 _CHANGED_TO: Final = re.compile(rb"(?:\\{0,15}[\"'`]|\*{1,2})? (?:to|into) (?P<open>" + _OPENED + rb")?")
 # A value and the words that make it the password, which no noun follows.
+_VALUE_BEFORE: Final = (
+    rb"(?:(?<![^\s\"'`(])|(?<=\\[nrt]))(?P<open>\\{0,15}[\"'`]|\*{1,2}`?)?(?P<value>[^\s\"'`\\<>,;()]{4,64}?)"
+    rb"(?(open)[\"'`*\\]{1,9}) "
+)
 _USED_AS: Final = re.compile(
-    rb"(?P<open>\\{0,15}[\"'`]|\*{1,2}`?)?(?P<value>(?<![^\s\"'`*\\nrt(])[^\s\"'`\\*<>,;()]{4,64}+)(?(open)[\"'`*\\]{1,9})"
-    rb" (?:as|for|is|was|to be|be) (?:the|my|your|our|their|its|his|her|a) (?:[\w-]{1,14} ){0,3}\w{4,10}\Z"
+    _VALUE_BEFORE
+    + rb"(?:(?:as|for|is|was|to be|be) (?:the|my|your|our|their|its|his|her|a)|as) (?:[\w-]{1,14} ){0,3}\w{4,10}\Z"
+)
+_USED_WITH: Final = re.compile(
+    rb"(?i:use|with|enter|type) (?:user )?[\"'`*\\]{0,9}[\w.@-]{2,40}[\"'`*\\]{0,9} (?:and|/|with) "
+    + _VALUE_BEFORE
+    + rb"(?:to|for) [\w ]{5,8}\Z"
 )
 _USED_AS_MAX: Final = 160
 _NO_NOUN: Final = re.compile(
@@ -38,7 +47,9 @@ _SPANISH_IS: Final = (b"es", b"era", b"est\xc3\xa1")
 # The label of a field in the language of a translation.
 _LABELLED: Final = re.compile(rb"Password\\{0,15}[\"']? ?[=:] ?\\{0,15}[\"'`]\Z")
 _LABELLED_MAX: Final = 48
-_LABEL: Final = re.compile(rb"(?:[A-Z\xc3-\xef]|\\{1,15}u[0-9a-f]{4})(?:[^\s\d\\\"'`]| |\\{1,15}u[0-9a-f]{4})*\\{0,15}[\"'`]")
+_LABEL: Final = re.compile(
+    rb"(?:[A-Z\xc3-\xef]|\\{1,15}u[0-9a-f]{4})(?:[^\s\d\\\"'`]| |\\{1,15}u[0-9a-f]{4})*\\{0,15}[\"'`]"
+)
 _IS_OPENED: Final = re.compile(b"(?:" + _OPENED + rb")\Z")
 
 
@@ -58,6 +69,14 @@ def extract_told_before(line: bytes, to: int) -> Extraction:
     """The value before `as the password`."""
     found = _USED_AS.search(line, max(0, to - _USED_AS_MAX), to)
     if found is None or _NO_NOUN.match(line, to) is None:
+        return (), to
+    return _told(line, found.start("value"), to, is_quoted=bool(found["open"]), is_abroad=False)
+
+
+def extract_told_to_log_in(line: bytes, to: int) -> Extraction:
+    """The value in `use name and value to sign in`."""
+    found = _USED_WITH.search(line, max(0, to - _USED_AS_MAX), to)
+    if found is None:
         return (), to
     return _told(line, found.start("value"), to, is_quoted=bool(found["open"]), is_abroad=False)
 

@@ -24,6 +24,8 @@ _PIPE: Final = _MARKS[1]
 _TAB: Final = _MARKS[2]
 _MARK_TEXTS: Final = ((b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91"), (b"|",), (b"\t", b"\\t"), (b";",), (b",",))
 _PASSWORDS: Final = (b"pw", b"psw")
+# A row that begins with its number, as SQLite prints it.
+_COUNTED: Final = re.compile(rb"\d{1,12}\|")
 _OPENED: Final = re.compile(rb"[:\[{] ?\\{0,15}\"")
 _ROW_END: Final = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
 _RULER: Final = re.compile(rb"(?:[\s|+=:_-]|\xe2[\x94-\x96][\x80-\xbf])+")
@@ -124,10 +126,11 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     if end is None or end.group() in (b'"', b""):
         return (), to
     header = line[start : end.start()]
-    if mark is _PIPE and b" | " not in header and not header.lstrip().startswith(b"| "):
-        return (), to  # alternatives, links of documentation
     below = _row_end(line, end.end())
     row = line[end.end() : below.start()] if below is not None else b""
+    is_spaced = b" | " in header or header.lstrip().startswith(b"| ")
+    if mark is _PIPE and not is_spaced and not (_COUNTED.match(row) and row.count(b"|") == header.count(b"|")):
+        return (), to  # alternatives, links of documentation
     if is_listed and not mark.search(row):
         return (), to  # a sentence
     heads = mark.split(header)
@@ -137,7 +140,9 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
         return (), to
     if mark is _TAB and mark.split(row)[0] == heads[0]:
         return (), to  # a list
-    is_told = _RULER.fullmatch(row) is not None if mark is _PIPE else not (is_listed and b", " in header)
+    is_told = (
+        _RULER.fullmatch(row) is not None or not is_spaced if mark is _PIPE else not (is_listed and b", " in header)
+    )
     spans, at = _rows(line, end.end(), mark, demands, is_told=is_told)
     return spans, max(to, at - 1)
 
