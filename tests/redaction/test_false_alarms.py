@@ -47,6 +47,8 @@ LEFT_ALONE = {
         "self.bindpw = bindpw; change to bindpw requirements",
         "Only runs if the user is using slack alerting",
         "f(db_user=user, db_password=settings, x=1)",
+        '"pg-types": "2.2.0", "pgpass": "1.0.5"',
+        "docker run --link my-mongo:mongo -v a:/b -p 1337:1337 image",
     ),
     "rules of sudo and lists of addresses": (
         "fred ALL=(ALL) NOPASSWD: ALL",

@@ -4,12 +4,13 @@ import re
 from typing import Final
 
 from redaction.heuristics.certain import PARTS, is_certain, is_told
-from redaction.heuristics.names import Demand, demand_of
 from redaction.rules.context.table import table_of
 from redaction.rules.rule import Extraction
 from redaction.text.escapes import unescaped
 
 _VALUE_LENGTH_MAX: Final = 120
+# Names of what stands there, in marks of code.
+_NAMES: Final = ("passphrase", "passcode", "passkey")
 (_AFTER_NAME,) = table_of(__file__).patterns("after_name")
 _OPENED: Final = rb"\\{0,15}[\"'`]|\*{1,2}`?|\xe3\x80\x8c|\xe3\x80\x8e|\xc2\xab ?|\xe2\x80[\x98\x9a\x9c\x9e]"
 _QUOTED: Final = re.compile(
@@ -102,7 +103,7 @@ def _told(line: bytes, start: int, to: int, *, is_quoted: bool, is_abroad: bool)
     raw = value.group() if is_quoted else value.group().rstrip(_STOPS)
     text = unescaped(raw)
     is_one = (
-        is_certain(text, quoted=False) and not PARTS.fullmatch(text) and demand_of(raw) < Demand.SECRET
+        is_certain(text, quoted=False) and not PARTS.fullmatch(text) and text.lower() not in _NAMES
         if is_quoted
         else is_told(text, is_abroad=is_abroad)
     )
