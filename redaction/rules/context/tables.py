@@ -102,6 +102,14 @@ def _demand_of_head(name: bytes) -> Demand:
     return Demand.PASSWORD if name.lower() in _PASSWORDS else demand_of(name)
 
 
+def _heads_start(line: bytes, here: int, lowest: int) -> int:
+    """Where the line of heads begins that holds this place."""
+    start = max(lowest, line.rfind(b"\\n", lowest, here) + 2, line.rfind(b"\n", lowest, here) + 1)
+    if line.find(b'"', start, here) >= 0:
+        start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
+    return start
+
+
 def extract_from_column(line: bytes, to: int) -> Extraction:
     """The cells below the head of a column."""
     here = _before_escape(line, to)
@@ -112,10 +120,7 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     name = _NAME_BACKWARDS.match(line[max(0, here - 80) : here][::-1])
     if name is None or demand_of(name[1][::-1]) == Demand.NONE:
         return (), to  # such as a word that begins with a secret's name
-    lowest = max(0, to - HEAD_LENGTH_MAX)
-    start = max(lowest, line.rfind(b"\n", lowest, here) + 1, line.rfind(b"\\n", lowest, here) + 2)
-    if line.find(b'"', start, here) >= 0:
-        start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
+    start = _heads_start(line, here, max(0, to - HEAD_LENGTH_MAX))
     header = line[start:stop]
     if b"(" in header or b"=" in header or header.startswith(b"#define") or (mark := _mark_of(header)) is None:
         return (), to
@@ -128,8 +133,8 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     header = line[start : end.start()]
     below = _row_end(line, end.end())
     row = line[end.end() : below.start()] if below is not None else b""
-    is_spaced = b" | " in header or header.lstrip().startswith(b"| ")
-    if mark is _PIPE and not is_spaced and not (_COUNTED.match(row) and row.count(b"|") == header.count(b"|")):
+    is_spaced = mark is not _PIPE or b" | " in header or header.lstrip().startswith(b"| ")
+    if not is_spaced and not (_COUNTED.match(row) and row.count(b"|") == header.count(b"|")):
         return (), to  # alternatives, links of documentation
     if is_listed and not mark.search(row):
         return (), to  # a sentence
