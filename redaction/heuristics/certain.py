@@ -25,7 +25,7 @@ _BEHIND: Final = ".,;:!?)]}"
 # Scripts that write a sentence without blanks.
 SENTENCE: Final = re.compile(r"(?:[\u0e00-\u0e7f\u3001-\u30ff\u3400-\u9fff\uac00-\ud7af\uff01-\uff60].*){4}")
 _OPTION: Final = re.compile(r"--[a-z][a-z-]+")
-_SHORT_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]{1,8}")
+_SHORT_HEX: Final = re.compile(r"0[xX][0-9a-fA-F]{1,8}|\d{1,5}:\d{1,5}")  # or two ports
 TOLD_LENGTH_MIN: Final = 6
 _VERSION: Final = re.compile(
     r"v?\d+(?:[.:/-]\d+)+\w*|x\d{2,5}(?:[_-]\d+)?"
@@ -98,6 +98,8 @@ def is_told(value: str, *, is_abroad: bool = False) -> bool:
         return len(value) >= TOLD_LENGTH_MIN and (is_abroad or _LOWER_NAME.fullmatch(value) is None)
     if letters >= TOLD_LENGTH_MIN and (is_abroad or not value.isascii()) and _SCRIPTS.search(value):
         return True
+    if is_abroad and _LOWER_NAME.fullmatch(value) and value.islower():
+        return demand_of(value.encode()) == Demand.NONE
     return letters >= TOLD_LENGTH_MIN and (
         _SIGNED.fullmatch(value) is not None or _FOUR_WORDS.fullmatch(value) is not None
     )

@@ -29,7 +29,7 @@ _NUCLEOTIDES: Final = frozenset("ACGTUNacgtun")
 # Hands that rest on the middle row of a keyboard type text that looks random.
 _MIDDLE_ROW: Final = frozenset("asdfghjkl")
 _MIDDLE_SHARE: Final = 0.75
-_MASHED: Final = re.compile(r"(?=[0-9]*+[a-z])[a-z0-9_-]{6,20}")
+_MASHED: Final = re.compile(r"(?=[0-9]*+[a-z])(?:[a-z0-9_-]{6,20}|[A-Za-z0-9_-]{21,80})")
 _LETTERS_OF_HEX: Final = frozenset("abcdef")
 _LETTERS_MIN: Final = 6
 _DIGEST_LENGTH: Final = 12
@@ -91,7 +91,7 @@ def is_mashed(value: str) -> bool:
     """Whether the value was typed by hitting the middle row of a keyboard."""
     if _MASHED.fullmatch(value) is None:
         return False
-    letters = [character for character in value if character.isalpha()]
+    letters = [character for character in value.lower() if character.isalpha()]
     return (
         len(letters) >= _LETTERS_MIN
         and sum(map(_MIDDLE_ROW.__contains__, letters)) >= _MIDDLE_SHARE * len(letters)

@@ -75,8 +75,9 @@ CALLED = re.compile(r"[A-Za-z_$][\w$.]*\(")
 NOUNS = ("password", "passwd", "secret", "token")
 # Code between two strings of which the first one ended before it.
 BETWEEN_STRINGS = re.compile(r"[)\]},;:?][^ ]*[\w.]\(\Z")
+ASSET = re.compile(r"[\w./-]+\.(?:png|svg|jpe?g|gif|webp|js|css|html?|json)(?:\?[\w=&.-]*)?")
 NAMED_AFTER_PASSWORD = re.compile(
-    r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*_(?:password|passwd|passphrase)|(?:[A-Z][a-z]+)*Password(?:[A-Z][a-z]+)+"
+    r"my_[a-z]+(?:Key|Secret|Token)|[a-z][a-z0-9]*(?:_[a-z0-9]+)*_(?:password|passwd|passphrase|secret|token|key)|(?:[A-Z][a-z]+)*Password(?:[A-Z][a-z]+)+"
 )
 UNPRINTABLE = re.compile(r"[\n\r\x00]")
 PLAIN = re.compile(r"[\w+/=.~:%-]+")
@@ -308,7 +309,7 @@ def is_secret(value: str, demand: Demand, placement: Placement = Placement.QUOTE
 def _is_name_or_type(value: str) -> bool:
     if value.lower() in TYPES or NAMED_AFTER_PASSWORD.fullmatch(value):
         return True
-    return IDS.match(value) is not None or CODE_FORMS.fullmatch(value) is not None
+    return IDS.match(value) is not None or ASSET.fullmatch(value) is not None or CODE_FORMS.fullmatch(value) is not None
 
 
 def _is_sample(value: str, demand: Demand) -> bool:

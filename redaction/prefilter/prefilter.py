@@ -30,7 +30,7 @@ VALUE_WORDS: Final = (b"val", b"default", b"content", b"string")
 _SUBSCRIPT: Final = re.compile(rb"\[\\{0,15}[\"'][\w.\-]{1,60}\\{0,15}[\"']\]")
 _SUBSCRIPT_LENGTH: Final = 80
 # A name behind the mark between two columns.
-_LAST_HEAD: Final = re.compile(rb"(?:[,;|\t]|\\t|\xe2\x94\x82)[ \"`*\\]{0,9}[\w.\-]{3,60}[ \"`*]{0,9}\\{1,15}[nr]\Z")
+_LAST_HEAD: Final = re.compile(rb"(?:[,;|\t]|\\t|\xe2\x94\x82)[ \"`*\\]{0,9}[\w.\-]{2,60}[ \"`*]{0,9}\\{1,15}[nr]\Z")
 _HEAD_LENGTH: Final = 96
 _BACKSLASH: Final = 0x5C
 _NEWLINES: Final = frozenset(b"nr")

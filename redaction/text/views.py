@@ -18,13 +18,14 @@ _ESCAPE_CHARACTER: Final = rb"(?:\x1b|\\{1,15}(?:u001[bB]|x1[bB]|033|e))"
 _HIDDEN: Final = re.compile(
     _ESCAPE_CHARACTER
     + rb"(?:\[[0-9;:?]{0,24}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}\x07)"
-    # A printable character, or a letter beyond ASCII.
-    + rb"|\\{1,15}u(00[2-7][0-9a-fA-F]|(?:00[c-fC-F]|0[1-9a-fA-F][0-9a-fA-F]|[13-9a-cA-C][0-9a-fA-F]{2}"
+    # A printable character, a letter beyond ASCII, or a quote, a dash or an arrow as sentences have them.
+    + rb"|\\{1,15}u(00[2-7][0-9a-fA-F]|00[aAbB][bB]|201[0-9a-fA-F]|2192"
+    + rb"|(?:00[c-fC-F]|0[1-9a-fA-F][0-9a-fA-F]|[13-9a-cA-C][0-9a-fA-F]{2}"
     + rb"|[dD][0-7][0-9a-fA-F])[0-9a-fA-F])"
 )
 # The words for a password that have letters beyond ASCII, as far as they tell.
 _WORDS_ABROAD: Final = (
-    "contrase\u00f1a l\u00f6senord has\u0142o jelsz\u00f3 \u015fifre \u015eifre m\u1eadt \u043f\u0430\u0440\u043e "
+    "se\u00f1a \u00f6senord as\u0142o jelsz\u00f3 \u015fifre \u015eifre \u1eadt \u043f\u0430\u0440\u043e "
     "\u041f\u0430\u0440\u043e \u03ba\u03c9\u03b4\u03b9\u03ba \u5bc6\u7801 \u5bc6\u78bc \u53e3\u4ee4 \u30d1\u30b9\u30ef "
     "\ube44\ubc00\ubc88 \uc554\ud638 \u0e23\u0e2b\u0e31 \u092a\u093e\u0938\u0935 "
     "\u0643\u0644\u0645\u0629 \u05e1\u05d9\u05e1\u05de\u05d4"
@@ -39,7 +40,7 @@ HIDDEN_GATES: Final = (
     r"(?i:pass|pwd|secret)\w*[\"'`\\]*[ ]?(?:[:=> ]|is)*[\"'`\\]*[\w!#$%&*+,.-]*\\+u[0-9a-fA-F]{4}",
     r" [/-](?:p|pw|a|u|P|w|U)[: ]?[\"'\\]*[\w.@-]*:?[\w!#$%&*+.-]*\\+u[0-9a-fA-F]{4}",
     # In a verb behind such a word.
-    r"(?i:password|senha|parola|heslo|clave|passe)[\w' .-]*[ ]\\+u00e[89]",
+    r"(?i:passw|senha|parola|heslo|clave|passe|kennwort|kode|sandi)[\w' .-]*[ ]\\+u(?:00e[89]|00ab|201[89a-e]|2192)",
     *(
         "".join(letter if letter.isascii() else rf"\\+u{ord(letter):04x}" for letter in word).removeprefix(r"\\+")
         for word in _WORDS_ABROAD.split()

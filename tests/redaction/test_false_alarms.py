@@ -29,6 +29,40 @@ LEFT_ALONE = {
         '"adminPassword": "[parameters(\'publicKey\')]"',
         "user:{plain}pass:1000:1000::/home/user::userdb_mail=maildir:~/Maildir",
     ),
+    "words and numbers": (
+        "opgedaan\t32\npassword\t4\nestablished\t32\nbedrijfsgezondheid\t4\nfull-time\t32\n",
+        "wait,pwd,3\nfull-time,<letters:12>,4\nsemi-annual,<letters:12>,5\n",
+    ),
+    "addresses and files": (
+        "- source: salt://httpd/httpd.conf\n",
+        '"secret": "unicode/3299.png?v8", "cookie": "unicode/1f36a.png?v8"',
+    ),
+    "code of packages for the cloud": (
+        '@pulumi.type_token("aws:ec2/defaultVpcDhcpOptions:DefaultVpcDhcpOptions")',
+        "values['ai21_api_key'] = ai21_api_key\ns3_aws_web_identity_token=s3_aws_web_identity_token,",
+        'users.create_user({"user_email": "a@b.example", "user_role": "internal_user"})',
+        "psk=entry.data[CONF_KEY],\npsk = safe_input(color(WHITE))",
+        "const auto &password = is_proxy ? proxy_digest : digest;",
+        "interface Clusters$Setmasterauth extends StandardParameters",
+        "self.bindpw = bindpw; change to bindpw requirements",
+        "Only runs if the user is using slack alerting",
+        "f(db_user=user, db_password=settings, x=1)",
+        '"pg-types": "2.2.0", "pgpass": "1.0.5"',
+        "docker run --link my-mongo:mongo -v a:/b -p 1337:1337 image",
+    ),
+    "rules of sudo and lists of addresses": (
+        "fred ALL=(ALL) NOPASSWD: ALL",
+        "`2001:db8:1234:1a00:*:80,2001:db8:1234:1a02:*:80,2001:db8:1234:1a04:*:80`",
+    ),
+    "labels of translations": (
+        'var Email = "E-mail";\nvar Password = "Wachtwoord";\nvar Password = "Jelszó";',
+        '"admin_password": "Beheerderswachtwoord", "db_password": "Contraseña"',
+        "<dt>auth/wrong-password</dt>\n<dd>Thrown if the password is wrong.</dd>",
+        "Elimina la clave `legacy_templates` de la configuración; la parola chiave `entity_id` non fa",
+    ),
+    "what is not used as a password": (
+        "sha256 as the password hash, ``passphrase`` is the passphrase. Words as the password.",
+    ),
     "sentences and HTML of manuals": (
         "le mot de passe est g&eacute;n&eacute;r&eacute;e sous Windows",
         'La parola giapponese <span class="foreignphrase">',
@@ -128,7 +162,10 @@ LEFT_ALONE = {
         "password = m_creds.userPassword\npasswd = m_ui.lineEditPasswd\npassword = rng.nextBytes\n",
         "The password is auth-token-based now. The admin password is sha-hashed-twice",
     ),
-    "typed on the middle row": ("access_token=sdlfkj452, token: 'lsdkfol23w54jlksdef'",),
+    "typed on the middle row": (
+        "access_token=sdlfkj452, token: 'lsdkfol23w54jlksdef'",
+        "route53.key: askdjghsdfjkghWupUjasdflkdfklgjsdfjajkghs",
+    ),
 }
 MASKED = (
     "GITHUB_TOKEN=ghp_<base62:30><crc32:6>",

@@ -30,7 +30,7 @@ ESCAPED_SLASH = re.compile(rb"(?<![\w+.~\\-])[\w+.~-]{0,11}\\{1,15}/(?:\\{1,15}/
 
 # Names of a UUID that makes a call idempotent, and of a token.
 CALL_IDS = frozenset((b"clienttoken", b"client_token", b"client-token", b"clientrequesttoken"))
-BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 +=".split())
+BARE_OPERATORS = frozenset(b"= : => := ::= :::= ?= :- | \xe2\x94\x82 \xe2\x86\x92 +=".split())
 QUOTED_OPERATORS = BARE_OPERATORS.union(b"== === != !== || ?? -> <- ( , ||= ??= ::".split())
 # Before a name: another string of a list; after a value: the next item.
 IN_LIST = re.compile(rb"[\"'`][ \t]{0,4},(?:[ \t]|\\{1,15}[nr]|[\r\n]){0,12}\\{0,15}[\"'`]\Z")
@@ -92,8 +92,8 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
         return Demand.NONE  # one of many parts, as in ARNs and in C++
     if operator == b":" and not found["open"] and line[start - 1 : start + 1] == b":-":
         return Demand.NONE  # the operator continues
-    if not found["open"] and line[start : start + 1] == b"}":
-        return Demand.NONE  # the end of a variable with an empty default
+    if not found["open"] and _is_no_value(line, start, name, operator):
+        return Demand.NONE
     if operator == b"|" and line[start - 1] != BLANK:
         return Demand.NONE  # alternatives of a pattern
     if operator == b"," and not _is_pair(line, name, found["close"][:1], before, start):
@@ -101,6 +101,12 @@ def _demand(found: re.Match[bytes], line: bytes, start: int) -> Demand:
     if is_digest(line, start, before + 1, before + 1 + len(found["name"])):
         return Demand.NONE
     return demand
+
+
+def _is_no_value(line: bytes, start: int, name: bytes, operator: bytes) -> bool:
+    """Whether this is a variable of the same name, an address whose scheme is a name, or an empty default's end."""
+    is_address = operator == b":" and line.startswith(b"//", start)
+    return is_address or line.startswith((name, b"}"), start)
 
 
 def _is_of_code(line: bytes, name: bytes, before: int, start: int, *, is_closed: bool) -> bool:

@@ -13,13 +13,18 @@ from redaction.text.escapes import after_escape
 _VALUE_BYTES = 4
 
 
-_PASSWORD = re.compile(rb"(?:\\{0,15}[\"'])?([^\s\"'`\\|<>;&()$][^\s\"'`\\|<>]{0,255}+)")
+_LETTER = rb"\\{1,15}u(?!00[0-7])[0-9a-fA-F]{4}"  # beyond ASCII
+_PASSWORD = re.compile(
+    rb"(?:\\{0,15}[\"'])?((?:[^\s\"'`\\|<>;&()$]|" + _LETTER + rb")(?:[^\s\"'`\\|<>]|" + _LETTER + rb"){0,255}+)"
+)
 (_PIPED,) = table_of(__file__).patterns("piped")
 _OPTION = re.compile(rb"--([A-Za-z0-9-]{2,60}[Tt]okens?)(?:[ \t=]|\\{0,15}[\"'`],?){1,6}\Z")
 _OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuation|next)-?")
 _OPTION_MAX = 100
 # Programs whose `-u` takes a user and a password; for others it is an account or a group.
-_CLIENT = re.compile(rb"(?:curl|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey)(?:\.exe)?[\s\"'][^\n|;]*\Z")
+_CLIENT = re.compile(
+    rb"(?:curl|curlie|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey|siege|grpcurl|skopeo|crane|etcdctl|jfrog|jf|sqlmap)(?:\.exe)?[\s\"'][^\n|;]*\Z"
+)
 _CLIENT_MAX = 240
 _extract_token = extract_value(_VALUE_BYTES, Demand.TOKEN)
 

@@ -69,7 +69,11 @@ def extract_pgpass(line: bytes, _start: int, found: re.Match[bytes], to: int) ->
     """The last field of a line of .pgpass."""
     before = line[max(0, to - 160) : to]
     demand = Demand.PASSWORD if b":*:" in before else Demand.CERTAIN
-    secret = b"arn:" not in before and is_value(found.group(), demand, Placement.BARE)
+    secret = (
+        b"arn:" not in before
+        and b":" not in found.group().replace(b"\\:", b"")
+        and is_value(found.group(), demand, Placement.BARE)
+    )
     return ((found.span(),) if secret else ()), found.end()
 
 

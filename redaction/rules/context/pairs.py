@@ -19,6 +19,9 @@ STATEMENTS = tuple(b"env arg setx setenv export define setq set by defparameter 
 
 
 BESIDE_USER_BYTES = 3
+_TEXT_MAX = 200
+VERSION = re.compile(rb"[~^]?\d+(?:\.\d+)+\\{0,15}[\"']")
+SETTING = re.compile(rb"(?P<value>[^\s\"'`\\$<>{}()\[\]%,;]{3,128}+)(?=\r?\n|\\{1,15}[nr]|[\"]| [a-z0-9_]{2,40}=|\Z)")
 LABEL = re.compile(rb"(?:[A-Z\xc3-\xef]|\\{1,15}u[0-9a-f]{4})(?:[^\s\d\\]| |\\{1,15}u[0-9a-f]{4})*")
 ROW_MEMBERS_MAX, ROW_MEMBER_LENGTH_MAX = 128, 1024
 # The rest of the mark, or a line with a name and a value.
@@ -130,6 +133,19 @@ def extract_beside_user(line: bytes, to: int) -> Extraction:
     return (((start, end),) if is_value(line[start:end], Demand.CERTAIN, placement) else ()), max(to, end)
 
 
+def extract_owned_password(line: bytes, to: int) -> Extraction:
+    """The same, unless it is the version of a package that has such a name."""
+    return ((), to) if VERSION.match(line, to - BESIDE_USER_BYTES) else extract_beside_user(line, to)
+
+
+def extract_settings_password(line: bytes, to: int) -> Extraction:
+    """The value without quotes that ends a line, or that another setting follows; an argument of a call does not."""
+    found = SETTING.match(line, to - BESIDE_USER_BYTES)
+    if found is None or not is_value(found["value"], Demand.CERTAIN, Placement.BARE):
+        return (), to
+    return (found.span("value"),), found.end("value")
+
+
 def extract_row_members(line: bytes, to: int) -> Extraction:
     """The values of the lines below the mark of a row, each with its name before it."""
     spans: list[tuple[int, int]] = []
@@ -146,7 +162,9 @@ def extract_row_members(line: bytes, to: int) -> Extraction:
 
 
 def extract_from_next_tag(line: bytes, start: int, found: re.Match[bytes], to: int) -> Extraction:
-    """`<key>name</key>` and `<string>value</string>`, as in property lists and settings."""
+    """`<key>name</key>` and `<string>value</string>`, as in property lists and settings; a sentence is none."""
+    if b" " in line[start : start + _TEXT_MAX].partition(b"<")[0].strip():
+        return (), to
     return told_secret(line, start, b"", demand_of(found["name"] or found["attribute"]), to)
 
 

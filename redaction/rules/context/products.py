@@ -20,6 +20,7 @@ _CIPHERTEXT = (b"AQICAH", b"AQECAH")
 _PASSPHRASE_BYTES = 6
 _PASSPHRASE_LENGTH_MIN = 8
 _PLACEHOLDER = re.compile(rb"[$<{%*!&\[(]|your|my[-_]?pass|change|example|secret\b|password\b|xxx", re.IGNORECASE)
+_IS_CODE = re.compile(rb"[A-Za-z_][\w.]*[\[(]")
 _MIXED = re.compile(rb"(?=[^A-Za-z]*[A-Za-z])(?=[^0-9!#$%&*@^?]*[0-9!#$%&*@^?]).")
 
 
@@ -47,7 +48,7 @@ def extract_network_password(line: bytes, to: int) -> Extraction:
     start, end = value_span(line, to - _PASSPHRASE_BYTES)
     value = line[start:end]
     is_one = len(value) >= _PASSPHRASE_LENGTH_MIN and not _PLACEHOLDER.match(value) and _MIXED.match(value) is not None
-    is_one = is_one or is_value(value, Demand.PASSWORD)
+    is_one = (is_one or is_value(value, Demand.PASSWORD)) and not _IS_CODE.match(value)
     return (((start, end),), max(to, end)) if is_one else ((), max(to, end))
 
 
@@ -119,6 +120,14 @@ def _run_of_words(line: bytes, words: Sequence[re.Match[bytes]], at: int) -> lis
     return list(words[first : last + 1])
 
 
+def extract_wallet_keys(line: bytes, _start: int, found: re.Match[bytes], to: int) -> Extraction:
+    """The key, and those that follow it in a list."""
+    spans = [found.span()]
+    while len(spans) < _CODES_MAX and (following := _NEXT_WALLET_KEY.match(line, spans[-1][1])) is not None:
+        spans.append(following.span("key"))
+    return spans, max(to, spans[-1][1])
+
+
 def extract_key_bytes(line: bytes, to: int) -> Extraction:
     """A list of 64 bytes that are as different as random ones."""
     begin = line.rfind(b"[", max(0, to - _KEY_BYTES_BEFORE), to)
@@ -179,6 +188,9 @@ _KEY_BYTES = re.compile(
     rb"\[" + _BLANKS + rb"(?P<bytes>\d{1,3}(?:," + _BLANKS + rb"\d{1,3}){63}+),?" + _BLANKS + rb"\]"
 )
 _NUMBER = re.compile(rb"\d{1,3}")
+_NEXT_WALLET_KEY = re.compile(
+    rb"\\{0,15}[\"'`]," + _BLANKS + rb"\\{0,15}[\"'`](?P<key>0x[0-9a-fA-F]{64})(?![0-9a-zA-Z])"
+)
 _BETWEEN = rb"(?:[\s:,;.*\[\]\"'`()|>=-]|\\{1,15}[nrt\"']|\d{1,2}[.)] )"
 _CODE = re.compile(_BETWEEN + rb"{1,40}(?P<code>[0-9A-Za-z]{4,8}(?:-[0-9A-Za-z]{4,8}){0,4}+)(?![\w-])")
 _PRODUCT_KEY_BEFORE = 24

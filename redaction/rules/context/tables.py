@@ -23,6 +23,9 @@ _LISTED: Final = _MARKS[3:]
 _PIPE: Final = _MARKS[1]
 _TAB: Final = _MARKS[2]
 _MARK_TEXTS: Final = ((b"\xe2\x94\x82", b"\xe2\x94\x83", b"\xe2\x95\x91"), (b"|",), (b"\t", b"\\t"), (b";",), (b",",))
+_PASSWORDS: Final = (b"pw", b"psw")
+# A row that begins with its number, as SQLite prints it.
+_COUNTED: Final = re.compile(rb"\d{1,12}\|")
 _OPENED: Final = re.compile(rb"[:\[{] ?\\{0,15}\"")
 _ROW_END: Final = re.compile(rb"\r?\n|(?:\\{1,15}r)?\\{1,15}n|(?<!\\)\"|\Z")
 _RULER: Final = re.compile(rb"(?:[\s|+=:_-]|\xe2[\x94-\x96][\x80-\xbf])+")
@@ -31,7 +34,7 @@ _EDGES: Final = b" \t\"'`*\\"
 _QUOTE: Final = re.compile(rb"\\{0,15}[\"'`]\Z")
 _HEAD: Final = re.compile(rb"[\w .\-/+:#]{0,60}")
 # The last word of a head, perhaps with half a mark behind it.
-_NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{3,60})")
+_NAME_BACKWARDS: Final = re.compile(rb"(?:[\x94\x95]\xe2)?[ \t\"'`*\\\r]{0,64}+([\w.\-]{2,60})")
 # The rest of a line of heads: what they are made of, marks, and what is around a head.
 _HEADS_REST: Final = re.compile(rb"(?:[\w .\-/+:#,;|\t\r\"'`*\x80-\xff]|\\(?!n))*+(?=\\n|\n)")
 # The first cell may follow the number of the line, or a prompt.
@@ -89,7 +92,22 @@ def _names(heads: Sequence[bytes], *, is_strict: bool) -> Sequence[bytes]:
     names = [first.group() if first else b"", *heads[1:]]
     if not all(_HEAD.fullmatch(name.strip(_EDGES)) for name in names):
         return ()
-    return () if is_strict and not all(name.strip(_EDGES) for name in names) else names
+    if is_strict and any(not name.strip(_EDGES) or name.strip(_EDGES).isdigit() for name in names):
+        return ()  # a row of words and numbers is no row of heads
+    return names
+
+
+def _demand_of_head(name: bytes) -> Demand:
+    """What a head demands of its cells; `pw` at the head of a column is nothing but a password."""
+    return Demand.PASSWORD if name.lower() in _PASSWORDS else demand_of(name)
+
+
+def _heads_start(line: bytes, here: int, lowest: int) -> int:
+    """Where the line of heads begins that holds this place."""
+    start = max(lowest, line.rfind(b"\\n", lowest, here) + 2, line.rfind(b"\n", lowest, here) + 1)
+    if line.find(b'"', start, here) >= 0:
+        start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
+    return start
 
 
 def extract_from_column(line: bytes, to: int) -> Extraction:
@@ -102,10 +120,7 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     name = _NAME_BACKWARDS.match(line[max(0, here - 80) : here][::-1])
     if name is None or demand_of(name[1][::-1]) == Demand.NONE:
         return (), to  # such as a word that begins with a secret's name
-    lowest = max(0, to - HEAD_LENGTH_MAX)
-    start = max(lowest, line.rfind(b"\n", lowest, here) + 1, line.rfind(b"\\n", lowest, here) + 2)
-    if line.find(b'"', start, here) >= 0:
-        start = max((opened.end() for opened in _OPENED.finditer(line, start, here)), default=start)
+    start = _heads_start(line, here, max(0, to - HEAD_LENGTH_MAX))
     header = line[start:stop]
     if b"(" in header or b"=" in header or header.startswith(b"#define") or (mark := _mark_of(header)) is None:
         return (), to
@@ -116,20 +131,23 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     if end is None or end.group() in (b'"', b""):
         return (), to
     header = line[start : end.start()]
-    if mark is _PIPE and b" | " not in header and not header.lstrip().startswith(b"| "):
-        return (), to  # alternatives, links of documentation
     below = _row_end(line, end.end())
     row = line[end.end() : below.start()] if below is not None else b""
+    is_spaced = mark is not _PIPE or b" | " in header or header.lstrip().startswith(b"| ")
+    if not is_spaced and not (_COUNTED.match(row) and row.count(b"|") == header.count(b"|")):
+        return (), to  # alternatives, links of documentation
     if is_listed and not mark.search(row):
         return (), to  # a sentence
     heads = mark.split(header)
     names = _names(heads, is_strict=is_listed or mark is _TAB)
-    demands = [demand_of(name.strip(_EDGES)) for name in names]
+    demands = [_demand_of_head(name.strip(_EDGES)) for name in names]
     if not any(demands):
         return (), to
     if mark is _TAB and mark.split(row)[0] == heads[0]:
         return (), to  # a list
-    is_told = _RULER.fullmatch(row) is not None if mark is _PIPE else not (is_listed and b", " in header)
+    is_told = (
+        _RULER.fullmatch(row) is not None or not is_spaced if mark is _PIPE else not (is_listed and b", " in header)
+    )
     spans, at = _rows(line, end.end(), mark, demands, is_told=is_told)
     return spans, max(to, at - 1)
 

@@ -15,7 +15,7 @@ from mnemonic import Mnemonic
 from tests.redaction.heldout.dice import Dice
 from tests.redaction.heldout.slots import SLOTS, Session, completed, completed_blocks, encode, failed
 
-HALVES: Final = ("tuned", "held", "tuned-2", "held-2", "tuned-3", "held-3")
+HALVES: Final = ("tuned", "held", "tuned-2", "held-2", "tuned-3", "held-3", "tuned-4", "held-4")
 _WORDS: Final[dict[str, str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 WORDS: Final = _WORDS["words"].split()
 FOREIGN: Final = _WORDS["foreign"].split()

@@ -173,3 +173,12 @@ def test_a_web_token_has_a_header_that_says_so_or_a_signature(header: object, re
     text = f"t {encoded}{rest} end"
 
     assert masked(RULES, text) == ("t * end" if is_one else text)
+
+
+def test_a_key_at_the_end_of_a_string_leaves_the_name_of_the_next_member() -> None:
+    text = "PuTTY-User-Key-File-3: x\nPrivate-Lines: 2\n" + "\n".join(LINES[:2])
+    names = ("interactionId", "id", "theNameOfAnotherLongMember")
+
+    for name in names:
+        line = json.dumps({"message": text, name: "a"})
+        assert masked(RULES, line, 0) == json.dumps({"message": "*", name: "a"})

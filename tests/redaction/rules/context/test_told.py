@@ -30,6 +30,18 @@ TOLD = (
     "le mot de passe est '{}'",
     "パスワードは「{}」です",
     "пароль: '{}'",
+    "You can use {} as the password.",
+    "The archive is encrypted with {} as password",
+    "Try it with the password {} and tell me",
+    "Mit dem Kennwort „{}“ kommst du rein.",
+    "Le mot de passe de l'admin : {}",
+    "Zugangsdaten: ada / {}",
+    "id|login|password\n1|ada|{}\n",
+    "name | pw\n-----+----\nada | {}\n",
+    "stats auth ops:{}\n",
+    "[client]\nuser = app\npassword = {}\n",
+    "dbPassword = '{}'",
+    "hash_hmac('sha256', $body, '{}')",
 )
 LEFT = (
     "| Option | Password | Default |\n|---|---|---|\n| --user | required | none |",
