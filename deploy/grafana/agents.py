@@ -93,7 +93,7 @@ def _found() -> panels.Panel:
     return panels.found(
         "Sub-agents",
         "Which agents ran, how long, with how many tokens? Each line leads to its trace.",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.AGENT_NAME, "Agent", width=None),
         panels.shown(names.SUBAGENT_TOKENS, "Tokens", panels.COUNT),
         panels.shown(names.SUBAGENT_TOOL_CALLS, "Tool calls", panels.COUNT),
@@ -105,7 +105,7 @@ def _graph() -> panels.Panel:
     return panels.trace_graph(
         "Who called whom",
         "How do the agents, model calls and tools of one interaction hang together? Put its trace id above.",
-        panels.traces("$trace"),
+        panels.trace("$trace"),
     )
 
 

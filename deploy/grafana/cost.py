@@ -144,7 +144,7 @@ def _dear() -> panels.Panel:
     return panels.found(
         "Costly interactions",
         "Which interactions were charged more than one request? Each line leads to its trace.",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.COST, "Cost", panels.COUNT),
         panels.shown(names.NANO_AIU, "Nano AI credits", panels.COUNT, 130),
         panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),

@@ -88,7 +88,7 @@ def _failed_agents() -> panels.Panel:
     return panels.found(
         "Failed agents",
         "Which background agents failed, and in which trace was the session told?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.NOTIFICATION_AGENT_TYPE, "Agent", width=None),
         SESSION,
     )
@@ -100,7 +100,7 @@ def _bad_exits() -> panels.Panel:
     return panels.found(
         "Background shells that failed",
         "Which background shells ended with an exit code other than 0, and in which trace was the session told?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.NOTIFICATION_EXIT_CODE, "Exit code", panels.COUNT, 80),
         panels.shown(names.NOTIFICATION_SHELL_ID, "Shell", width=None),
         SESSION,

@@ -85,9 +85,17 @@ def metrics(expression: str, legend: str = "", *, instant: bool = False) -> Quer
     return query.legend_format(legend) if legend else query
 
 
-def traces(query: str, *, each_span: bool = False) -> Query:
-    """A TraceQL query that lists traces, or each span that it matches."""
-    kind = tempo.SearchTableType.SPANS if each_span else tempo.SearchTableType.TRACES
+def traces(query: str) -> Query:
+    """A TraceQL query that lists each span that it matches, of the latest traces: Tempo gives any without the hint."""
+    return _tempo(f"{query} with (most_recent=true)", tempo.SearchTableType.SPANS)
+
+
+def trace(identity: str) -> Query:
+    """All spans of one trace."""
+    return _tempo(identity, tempo.SearchTableType.TRACES)
+
+
+def _tempo(query: str, kind: tempo.SearchTableType) -> Query:
     built = tempo_builders.TempoQuery().query(query).query_type("traceql").table_type(kind).limit(_ROWS_MAX)
     return built.spss(_SPANS_MAX).datasource(TRACES)
 

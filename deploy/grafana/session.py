@@ -58,7 +58,7 @@ def sessions_found(title: str, answers: str) -> panels.Panel:
     return panels.found(
         title,
         answers,
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         SESSION,
         panels.shown(names.GIT_REPOSITORY, "Repository", width=None),
         panels.shown(names.GIT_BRANCH, "Branch", width=100),
@@ -80,7 +80,7 @@ def _lanes() -> panels.Panel:
         "Lanes",
         "When did agents, the model (chat), tools, permissions and hooks work, each from its start to its end? Of each "
         "interaction the first 100 spans.",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
     )
 
 
@@ -106,7 +106,7 @@ def _written() -> panels.Panel:
 
 def _calls(number: names.Attribute) -> panels.Query:
     query = f"{session_spans(named(names.CHAT))} | select({selected(names.REQUEST_MODEL, number)})"
-    return panels.traces(query, each_span=True)
+    return panels.traces(query)
 
 
 def _interactions() -> panels.Panel:
@@ -115,7 +115,7 @@ def _interactions() -> panels.Panel:
     return panels.found(
         "Interactions and sub-agents",
         "What was asked, and what did it take? Each line leads to its trace.",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.AGENT_NAME, "Agent", width=None, empty="main agent"),
         panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
         panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),
@@ -130,7 +130,7 @@ def _slow() -> panels.Panel:
     return panels.found(
         "What took long",
         "Which model calls, tools and permissions took more than five seconds?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.NAME,
         panels.shown(names.TOOL_NAME, "Tool"),
         panels.shown(names.REQUEST_MODEL, "Model", width=170),
@@ -144,7 +144,7 @@ def _failures() -> panels.Panel:
     return panels.found(
         "Failures",
         "What failed, and what did a crash cut off?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.NAME,
         panels.shown(names.ERROR_TYPE, "Error type", width=140),
     )

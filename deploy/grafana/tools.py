@@ -84,7 +84,7 @@ def _exits() -> panels.Panel:
     return panels.found(
         "Commands that failed",
         "Which shell commands ended with an exit code other than 0, and in which trace?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.EXECUTABLE_NAME, "Command", width=None),
         panels.shown(names.TOOL_NAME, "Tool"),
         panels.shown(names.EXIT_CODE, "Exit code", panels.COUNT, 80),

@@ -15,7 +15,7 @@ from tests.otel.written import attributes_of
 
 _SERVICE: Final = "github-copilot"
 _LEVEL: Final = Content.METADATA
-_QUERY: Final = re.compile(r"\{ (?P<conditions>.+?) \}(?: \| (?P<stage>\w+)\((?P<given>.*?)\)(?: by \((?P<by>.*)\))?)?")
+_QUERY: Final = re.compile(r"\{ (?P<conditions>.+?) \}(?: \| (?P<stage>\w+)\((?P<given>.*?)\)(?: by \((?P<by>.*)\))?)? with \(most_recent=true\)")
 _CONDITION: Final = re.compile(r"(?P<what>[\w.:]+) (?P<sign>=~|!~|!=|=|<|>|>=) (?P<value>.+)")
 _SIGNS: Final[Mapping[str, Callable[[object, object], bool]]] = {
     "=": operator.eq,

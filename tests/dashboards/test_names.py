@@ -29,8 +29,8 @@ OPERATIONS: Final = {
     names.INVOKE_AGENT, names.CHAT, names.EXECUTE_TOOL, names.PERMISSION, names.EXECUTE_HOOK, names.EXTERNAL_TOOL,
 }  # fmt: skip
 TRACEQL: Final = {
-    "by", "duration", "error", "event:name", "max_over_time", "name", "select", "status",
-    "sum_over_time",
+    "by", "duration", "error", "event:name", "max_over_time", "most_recent", "name", "select", "status",
+    "sum_over_time", "true", "with",
 }  # fmt: skip
 FIELDS: Final = {re.sub(r"\W", "_", name) for name in SPAN_ATTRIBUTES}
 LOGQL: Final = {"by", "count", "count_over_time", "line_format", "severity_number", "sum"}
