@@ -140,7 +140,7 @@ def _latency() -> list[panels.Panel]:
 
 def _dear() -> panels.Panel:
     shown = selected(names.COST, names.NANO_AIU, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CONVERSATION_ID)
-    query = f"{spans(named(names.INVOKE_AGENT), IS_MAIN_AGENT, f'{span(names.COST)} > 1')} | select({shown})"
+    query = f"{spans(named(names.INVOKE_AGENT), IS_MAIN_AGENT, f'{span(names.COST)} > 1.0')} | select({shown})"
     return panels.found(
         "Costly interactions",
         "Which interactions were charged more than one request? Each line leads to its trace.",
