@@ -30,7 +30,7 @@ def notifications() -> board.Board:
     made.add(12, 9, *_counts())
     made.heading("Background work")
     made.add(24, 8, _told())
-    made.add(12, 9, _failed_agents(), _bad_exits())
+    made.add(24, 8, _failed_agents(), _bad_exits())
     made.heading("One by one")
     made.add(24, 8, _trouble())
     made.add(24, 10, _sequence())
@@ -71,7 +71,7 @@ def _counts() -> list[panels.Panel]:
 def _told() -> panels.Panel:
     ended = recorded(instruments.SUBAGENT_DURATION, where=CHOSEN, over=STEP)
     told = growth(instruments.NOTIFICATIONS, where=_OF_AGENTS, over=STEP)
-    return panels.lines(
+    return panels.overlaid(
         "Ended and told",
         "How long after sub-agents end are sessions told? A session is told between turns, and only of agents in the "
         "background.",

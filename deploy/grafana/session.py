@@ -12,11 +12,12 @@ from deploy.grafana.queries import (
     selected,
     session_records,
     session_spans,
+    span,
     spans,
 )
 from otel import names
 
-SESSION: Final = panels.shown(names.CONVERSATION_ID, "Session", width=290)
+SESSION: Final = panels.shown(names.CONVERSATION_ID, "Session", width=310)
 
 
 def session() -> board.Board:
@@ -38,7 +39,8 @@ def session() -> board.Board:
     made.heading("What")
     made.add(24, 8, _interactions())
     made.add(24, 8, _slow())
-    made.add(12, 8, _failures(), _room())
+    made.add(24, 8, _failures())
+    made.add(24, 6, _room())
     made.add(24, 12, _records())
     return made
 
@@ -61,10 +63,10 @@ def sessions_found(title: str, answers: str) -> panels.Panel:
         panels.traces(query),
         SESSION,
         panels.shown(names.GIT_REPOSITORY, "Repository", width=None),
-        panels.shown(names.GIT_BRANCH, "Branch", width=100),
+        panels.shown(names.GIT_BRANCH, "Branch", width=130),
         panels.shown(names.REQUEST_MODEL, "Model", width=150),
         panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
-        panels.shown(names.COST, "Cost", panels.COUNT, 65),
+        panels.shown(names.COST, "Cost", panels.AMOUNT, 65),
     )
 
 
@@ -75,11 +77,12 @@ def _sessions() -> panels.Panel:
 
 
 def _lanes() -> panels.Panel:
-    query = f"{session_spans('duration >= 0s')} | select({selected(names.OPERATION, names.TOOL_NAME)})"
+    query = f"{session_spans('duration > 0s')} | select({selected(names.OPERATION, names.AGENT_NAME, names.TOOL_NAME)})"
     return panels.lanes(
         "Lanes",
-        "When did agents, the model (chat), tools, permissions and hooks work, each from its start to its end? Of each "
-        "interaction the first 100 spans.",
+        "When did agents, the model (chat), tools, permissions and hooks work, each from its start to its end? Calls "
+        "of a tool that overlap are drawn one after the other; traces show them. What took no time is not drawn, and "
+        "of each interaction only the first 100 spans are.",
         panels.traces(query),
     )
 
@@ -88,7 +91,7 @@ def _window() -> panels.Panel:
     return panels.numbers_of_spans(
         "Context read by each model call",
         "How many tokens did each call of a model read: how full was the context?",
-        panels.COUNT,
+        panels.AMOUNT,
         _calls(names.INPUT_TOKENS),
         names.INPUT_TOKENS,
     )
@@ -98,14 +101,16 @@ def _written() -> panels.Panel:
     return panels.numbers_of_spans(
         "Tokens written by each model call",
         "When did the models write how much?",
-        panels.COUNT,
+        panels.AMOUNT,
         _calls(names.OUTPUT_TOKENS),
         names.OUTPUT_TOKENS,
     )
 
 
 def _calls(number: names.Attribute) -> panels.Query:
-    query = f"{session_spans(named(names.CHAT))} | select({selected(names.REQUEST_MODEL, number)})"
+    query = (
+        f"{session_spans(named(names.CHAT), f'{span(number)} >= 0')} | select({selected(names.REQUEST_MODEL, number)})"
+    )
     return panels.traces(query)
 
 
@@ -118,9 +123,9 @@ def _interactions() -> panels.Panel:
         panels.traces(query),
         panels.shown(names.AGENT_NAME, "Agent", width=None, empty="main agent"),
         panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
-        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),
-        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.COUNT, 120),
-        panels.shown(names.COST, "Cost", panels.COUNT, 65),
+        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.AMOUNT),
+        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.AMOUNT, 120),
+        panels.shown(names.COST, "Cost", panels.AMOUNT, 65),
     )
 
 
@@ -139,8 +144,8 @@ def _slow() -> panels.Panel:
 
 
 def _failures() -> panels.Panel:
-    shown = selected(names.TOOL_NAME, names.ERROR_TYPE, names.ORPHANED)
-    query = f"{session_spans('status = error')} | select({shown})"
+    shown = selected(names.ERROR_TYPE, names.ORPHANED)
+    query = f"{session_spans('status = error')} | select(name, {shown})"
     return panels.found(
         "Failures",
         "What failed, and what did a crash cut off?",

@@ -141,7 +141,7 @@ def _hooks() -> list[panels.Panel]:
     longest = quantile(0.95, instruments.HOOK_DURATION, by=[names.HOOK_TYPE], where=CHOSEN, over=STEP)
     return [
         panels.stack("Runs", "Which hooks run, and do they succeed?", panels.COUNT,
-                     panels.metrics(runs, f"{{{{{kind}}}}} success={{{{{success}}}}}")),
+                     panels.metrics(runs, f"{{{{{kind}}}}}, success: {{{{{success}}}}}")),
         panels.lines("Duration of hooks", "How long do hooks hold the agent up, at worst (95 of 100)?", panels.SECONDS,
                      panels.metrics(longest, f"{{{{{kind}}}}}")),
     ]  # fmt: skip

@@ -43,7 +43,8 @@ def _tempo(address: str, query: str, begins: int, ends: int) -> dict[str, Any]:
     for trace in _get(address, "/api/search", q=query, **limits).get("traces", []):
         for span in (one for each in trace["spanSets"] for one in each["spans"]):
             said = {pair["key"]: _value(pair["value"]) for pair in span.get("attributes", [])}
-            found[span["spanID"]] = dict(sorted(said.items()))
+            named = {"name": span["name"]} if "name" in span else {}
+            found[span["spanID"]] = named | dict(sorted(said.items()))
     return dict(sorted(found.items()))
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from deploy.grafana import promql
 from otel import health
+from otel.encode.sentences import sentence
 from otel.model import Measurement
 from otel.names import Content, Instrument, Semconv, Value
 from tests.dashboards.boards import Asked, asked, filled
 from tests.dashboards.promtool import answered, needs_promtool, run_tests
 from tests.dashboards.record import BY_ID, answers_of
-from tests.dashboards.subset import records_found, spans_found
+from tests.dashboards.subset import LEVEL, records_found, spans_found
 from tests.dashboards.troubled import told
 
 MINUTES = 480
@@ -43,6 +44,20 @@ def test_a_real_tempo_gave_the_same_spans_with_the_same_attributes(query: Asked,
         span: {name: said[name] for name in map(_bare, shown) if name in said}
         for span, said in answered_once[text].items()
     }
+
+
+@pytest.mark.parametrize("query", asked("loki"), ids=str)
+@both
+def test_a_real_loki_gave_a_readable_line_for_each_record(query: Asked, semconv: Semconv) -> None:
+    text = filled(query.text)
+    answered_once = answers_of("loki", semconv)
+    records = sorted(records_found(text, told(semconv).records), key=lambda record: record.time_ns)
+
+    assert text in answered_once, "the query is new: python -m tests.dashboards.record says how to ask a real Loki"
+    if text.startswith("count"):
+        assert answered_once[text] == [str(len({record.session for record in records}))]
+    else:
+        assert answered_once[text] == [f"{record.event_type:<28} {sentence(record, LEVEL)}" for record in records]
 
 
 @pytest.mark.parametrize("query", asked("loki"), ids=str)

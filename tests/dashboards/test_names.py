@@ -21,8 +21,8 @@ SERIES: Final = {
     for suffix in (("_bucket", "_count", "_sum") if instrument.kind == "histogram" else ("",))
 }
 PROMQL: Final = {
-    "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "last_over_time", "le",
-    "max", "offset", "or", "sum", "topk", "unless", "vector",
+    "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "label_replace",
+    "last_over_time", "le", "max", "max_over_time", "offset", "or", "sum", "topk", "unless", "vector",
 }  # fmt: skip
 SPAN_ATTRIBUTES: Final = {attribute.name for attribute in names.attributes()}
 OPERATIONS: Final = {
