@@ -29,6 +29,7 @@ def agents() -> board.Board:
     made.add(24, 9, _table())
     made.heading("One by one")
     made.add(24, 9, _found())
+    made.heading("One interaction as a graph: put its trace id above, then open this", folded=True)
     made.add(24, 12, _graph())
     made.heading("Skills")
     made.add(12, 8, *_skills())
@@ -40,27 +41,24 @@ def _rankings() -> list[panels.Panel]:
     failed = recorded(instruments.SUBAGENT_DURATION, by=_NAME, where={**CHOSEN, names.LABEL_SUCCESS: "false"})
     spent = growth(instruments.SUBAGENT_TOKENS, by=_NAME, where=CHOSEN)
     asked = [
-        ("Most used", "Which sub-agents ran most often?", ended),
-        ("Most failures", "Which sub-agents failed most often?", failed),
-        ("Most tokens", "Which sub-agents used most tokens?", spent),
+        ("Most used", "Which sub-agents ran most often?", panels.COUNT, ended),
+        ("Most failures", "Which sub-agents failed most often?", panels.COUNT, failed),
+        ("Most tokens", "Which sub-agents used most tokens?", panels.AMOUNT, spent),
     ]
     return [
-        panels.ranking(title, answers, panels.COUNT, panels.metrics(top(15, query), _AGENT, instant=True))
-        for title, answers, query in asked
+        panels.ranking(title, answers, unit, panels.metrics(top(15, query), _AGENT, instant=True))
+        for title, answers, unit, query in asked
     ]
 
 
 def _over_time() -> list[panels.Panel]:
     durations = instruments.SUBAGENT_DURATION
-    levels = [
-        (f"p{level * 100:.0f} {_AGENT}", quantile(level, durations, by=_NAME, where=CHOSEN, over=STEP))
-        for level in (0.5, 0.95)
-    ]
+    longest = quantile(0.95, durations, by=_NAME, where=CHOSEN, over=STEP)
     tokens = growth(instruments.SUBAGENT_TOKENS, by=_NAME, where=CHOSEN, over=STEP)
     return [
-        panels.lines("Duration of sub-agents", "How long do sub-agents take: half of them, and 95 of 100?",
-                     panels.SECONDS, *(panels.metrics(query, legend) for legend, query in levels)),
-        panels.stack("Tokens of sub-agents", "When do which sub-agents use tokens?", panels.COUNT,
+        panels.lines("Duration of sub-agents, p95", "How long do sub-agents take, at worst (95 of 100)?",
+                     panels.SECONDS, panels.metrics(longest, _AGENT)),
+        panels.stack("Tokens of sub-agents", "When do which sub-agents use tokens?", panels.AMOUNT,
                      panels.metrics(tokens, _AGENT)),
     ]  # fmt: skip
 
@@ -75,8 +73,8 @@ def _table() -> panels.Panel:
     columns = [
         panels.Column(label_name(names.AGENT_NAME), "Agent", empty="main agent"),
         panels.Column("Value #A", "Runs", panels.COUNT),
-        panels.Column("Value #B", "Model calls, p90", panels.COUNT),
-        panels.Column("Value #C", "Tool calls, p90", panels.COUNT),
+        panels.Column("Value #B", "Model calls, p90", panels.AMOUNT),
+        panels.Column("Value #C", "Tool calls, p90", panels.AMOUNT),
         panels.Column("Value #D", "Duration, p95", panels.SECONDS),
         panels.Column("Value #E", "Failed", panels.SHARE, empty="-"),
     ]
@@ -93,9 +91,9 @@ def _found() -> panels.Panel:
     return panels.found(
         "Sub-agents",
         "Which agents ran, how long, with how many tokens? Each line leads to its trace.",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.AGENT_NAME, "Agent", width=None),
-        panels.shown(names.SUBAGENT_TOKENS, "Tokens", panels.COUNT),
+        panels.shown(names.SUBAGENT_TOKENS, "Tokens", panels.AMOUNT),
         panels.shown(names.SUBAGENT_TOOL_CALLS, "Tool calls", panels.COUNT),
         SESSION,
     )
@@ -105,7 +103,7 @@ def _graph() -> panels.Panel:
     return panels.trace_graph(
         "Who called whom",
         "How do the agents, model calls and tools of one interaction hang together? Put its trace id above.",
-        panels.traces("$trace"),
+        panels.trace("$trace"),
     )
 
 

@@ -31,15 +31,20 @@ class Board:
         self._built.tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
         self._built.variables([*_sources(), *variables, mission_control()]).link(_others())
         self._panels: list[dashboard.Panel | dashboard.RowPanel] = []
+        self._folded: list[dashboard.Panel] | None = None
+        self._count = 0
         self._x = self._y = self._height = 0
 
-    def heading(self, title: str) -> None:
-        """Begin a new row with a title."""
+    def heading(self, title: str, *, folded: bool = False) -> None:
+        """Begin a new row with a title; the panels of a folded one ask nothing until a person opens it."""
         self._break()
-        row = builders.Row(title).build()
+        self._folded = None
+        row = builders.Row(title).collapsed(folded).build()
         row.grid_pos = dashboard.GridPos(x=0, y=self._y, w=WIDTH, h=_HEADING_HEIGHT)
         self._y += _HEADING_HEIGHT
         self._append(row)
+        if folded:
+            self._folded = row.panels = []
 
     def add(self, width: int, height: int, *panels: Panel) -> None:
         """Put panels of one size beside each other."""
@@ -59,8 +64,12 @@ class Board:
         return json.dumps(model, cls=JSONEncoder, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
     def _append(self, panel: dashboard.Panel | dashboard.RowPanel) -> None:
-        panel.id_val = len(self._panels) + 1
-        self._panels.append(panel)
+        self._count += 1
+        panel.id_val = self._count
+        if self._folded is None or isinstance(panel, dashboard.RowPanel):
+            self._panels.append(panel)
+        else:
+            self._folded.append(panel)
 
     def _break(self) -> None:
         self._y += self._height

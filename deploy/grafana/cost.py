@@ -29,6 +29,7 @@ def cost() -> board.Board:
     made.add(12, 8, *_charged())
     made.heading("Tokens")
     made.add(12, 8, *_tokens())
+    made.add(8, 8, *_context())
     made.add(24, 9, _table())
     made.heading("Latency")
     made.add(12, 8, *_latency())
@@ -41,13 +42,13 @@ def _figures() -> list[panels.Panel]:
     read = growth(instruments.INPUT_TOKENS, where=_CHOSEN)
     written = growth(instruments.OUTPUT_TOKENS, where=_CHOSEN)
     asked = [
-        ("Premium requests", "How many premium requests were charged?", panels.COUNT,
+        ("Premium requests", "How many premium requests were charged?", panels.AMOUNT,
          or_none(growth(instruments.PREMIUM_REQUESTS, where=_CHOSEN), read)),
-        ("AI credits", "How many AI credits were charged?", panels.COUNT,
+        ("AI credits", "How many AI credits were charged?", panels.AMOUNT,
          or_none(growth(instruments.AIU, where=_CHOSEN), read)),
         ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
          share(growth(instruments.CACHE_READ_TOKENS, where=_CHOSEN), read)),
-        ("Tokens per interaction", "How many tokens does a message take, read and written?", panels.COUNT,
+        ("Tokens per interaction", "How many tokens does a message take, read and written?", panels.AMOUNT,
          f"({read} + {written}) / ({growth(instruments.INTERACTIONS, where=CHOSEN)} > 0)"),
     ]  # fmt: skip
     return [
@@ -64,7 +65,7 @@ def _charged() -> list[panels.Panel]:
          instruments.COST),
     ]  # fmt: skip
     return [
-        panels.stack(title, answers, panels.COUNT,
+        panels.stack(title, answers, panels.AMOUNT,
                      panels.metrics(growth(instrument, by=_BY_MODEL, where=_CHOSEN, over=STEP), _MODEL))
         for title, answers, instrument in asked
     ]  # fmt: skip
@@ -80,29 +81,24 @@ def _tokens() -> list[panels.Panel]:
     ]
     cached = growth(instruments.CACHE_READ_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP)
     read = growth(instruments.INPUT_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP)
-    freed = [(instruments.COMPACTED_TOKENS, "compactions"), (instruments.TRUNCATED_TOKENS, "truncations")]
-    sizes = [
-        (f"p{level * 100:.0f} {_MODEL}",
-         quantile(level, instruments.CALL_INPUT_TOKENS, by=_BY_MODEL, where=_CHOSEN, over=STEP))
-        for level in (0.5, 0.9)
-    ]  # fmt: skip
-    filled = [
-        (f"p{level * 100:.0f} {_MODEL}",
-         quantile(level, instruments.CONTEXT_UTILIZATION, by=_BY_MODEL, where=_CHOSEN, over=STEP))
-        for level in (0.5, 0.95)
-    ]  # fmt: skip
     return [
-        panels.lines("Tokens by type", "What are tokens used for? Those read include those from the cache.",
-                     panels.COUNT,
+        panels.overlaid("Tokens by type", "What are tokens used for? Those read include those from the cache.",
+                     panels.AMOUNT,
                      *(panels.metrics(growth(each, where=_CHOSEN, over=STEP), legend) for each, legend in kinds)),
         panels.lines("Cache hit by model", "Which share of the tokens read came from the provider's cache?",
                      panels.SHARE, panels.metrics(share(cached, read), _MODEL)),
-        panels.lines("Context window used", "How full is the context window: half of the calls, and 95 of 100?",
-                     panels.SHARE, *(panels.metrics(query, legend) for legend, query in filled)),
-        panels.lines("Size of a call", "How many tokens does one call read: half of them, and 9 of 10?", panels.COUNT,
-                     *(panels.metrics(query, legend) for legend, query in sizes)),
+    ]  # fmt: skip
+
+
+def _context() -> list[panels.Panel]:
+    freed = [(instruments.COMPACTED_TOKENS, "compactions"), (instruments.TRUNCATED_TOKENS, "truncations")]
+    return [
+        panels.lines("Context window used, p95", "How full is the context window, at worst (95 of 100 calls)?",
+                     panels.SHARE, _highest(instruments.CONTEXT_UTILIZATION)),
+        panels.lines("Size of a call, p95", "How many tokens does one call read, at worst (95 of 100)?", panels.AMOUNT,
+                     _highest(instruments.CALL_INPUT_TOKENS)),
         panels.stack("Tokens freed", "How much did compactions and truncations take out of conversations?",
-                     panels.COUNT,
+                     panels.AMOUNT,
                      *(panels.metrics(growth(each, where=CHOSEN, over=STEP), legend) for each, legend in freed)),
     ]  # fmt: skip
 
@@ -119,35 +115,36 @@ def _table() -> panels.Panel:
     queries = [panels.metrics(growth(instrument, by=_BY_MODEL, where=_CHOSEN), instant=True) for instrument, _ in asked]
     columns = [panels.Column(label_name(names.REQUEST_MODEL), "Model")]
     columns += [
-        panels.Column(f"Value #{letter}", heading, panels.COUNT)
+        panels.Column(f"Value #{letter}", heading, panels.AMOUNT, empty="0")
         for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
     ]
-    return panels.rows("Model by model", "What was each model used for?", panels.COUNT, *queries, columns=columns)
+    return panels.rows("Model by model", "What was each model used for?", panels.AMOUNT, *queries, columns=columns)
 
 
 def _latency() -> list[panels.Panel]:
     asked = [
-        ("Duration of calls", "How long does a call take: half of them, and 95 of 100?", instruments.CALL_DURATION),
-        ("Time to first chunk", "How long until a streamed answer begins?", instruments.TIME_TO_FIRST_CHUNK),
-    ]
-    return [
-        panels.lines(title, answers, panels.SECONDS,
-                     *(panels.metrics(quantile(level, instrument, by=_BY_MODEL, where=_CHOSEN, over=STEP),
-                                      f"p{level * 100:.0f} {_MODEL}") for level in (0.5, 0.95)))
-        for title, answers, instrument in asked
+        ("Duration of calls, p95", "How long does a call take, at worst (95 of 100)?", instruments.CALL_DURATION),
+        ("Time to first chunk, p95", "How long until a streamed answer begins, at worst (95 of 100)?",
+         instruments.TIME_TO_FIRST_CHUNK),
     ]  # fmt: skip
+    return [panels.lines(title, answers, panels.SECONDS, _highest(instrument)) for title, answers, instrument in asked]
+
+
+def _highest(instrument: names.Instrument) -> panels.Query:
+    """What 95 of 100 calls stay below, model by model, over time."""
+    return panels.metrics(quantile(0.95, instrument, by=_BY_MODEL, where=_CHOSEN, over=STEP), _MODEL)
 
 
 def _dear() -> panels.Panel:
     shown = selected(names.COST, names.NANO_AIU, names.INPUT_TOKENS, names.OUTPUT_TOKENS, names.CONVERSATION_ID)
-    query = f"{spans(named(names.INVOKE_AGENT), IS_MAIN_AGENT, f'{span(names.COST)} > 1')} | select({shown})"
+    query = f"{spans(named(names.INVOKE_AGENT), IS_MAIN_AGENT, f'{span(names.COST)} > 1.0')} | select({shown})"
     return panels.found(
         "Costly interactions",
         "Which interactions were charged more than one request? Each line leads to its trace.",
-        panels.traces(query, each_span=True),
-        panels.shown(names.COST, "Cost", panels.COUNT),
-        panels.shown(names.NANO_AIU, "Nano AI credits", panels.COUNT, 130),
-        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),
-        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.COUNT),
+        panels.traces(query),
+        panels.shown(names.COST, "Cost", panels.AMOUNT, width=None),
+        panels.shown(names.NANO_AIU, "AI credits", panels.AMOUNT, parts=1_000_000_000),
+        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.AMOUNT),
+        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.AMOUNT, 120),
         SESSION,
     )

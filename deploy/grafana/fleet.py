@@ -38,7 +38,7 @@ def fleet() -> board.Board:
     made.heading("Model")
     made.add(12, 8, *_model())
     made.heading("Where")
-    made.add(24, 8, _table())
+    made.add(24, 9, _table())
     made.add(24, 10, _recent())
     return made
 
@@ -53,13 +53,13 @@ def _figures() -> list[panels.Panel]:
         ("Sessions begun", "How many sessions began?", panels.COUNT,
          growth(instruments.SESSIONS, where={**CHOSEN, names.SESSION_BEGAN: "new"}), None),
         ("Interactions", "How many messages did people send?", panels.COUNT, interactions, None),
-        ("Premium requests", "How many premium requests were charged?", panels.COUNT,
+        ("Premium requests", "How many premium requests were charged?", panels.AMOUNT,
          or_none(growth(instruments.PREMIUM_REQUESTS, where=CHOSEN), interactions), None),
-        ("Tokens", "How many tokens were read and written?", panels.COUNT, f"{tokens[0]} + {tokens[1]}", None),
+        ("Tokens", "How many tokens were read and written?", panels.AMOUNT, f"{tokens[0]} + {tokens[1]}", None),
         ("Cache hit", "Which share of the tokens read came from the provider's cache?", panels.SHARE,
          share(cached, tokens[0]), None),
         ("Tool failures", "Which share of the tool calls failed?", panels.SHARE, share(failed, calls), 0.2),
-        ("Errors per interaction", "How many errors did sessions report, for each message sent?", panels.COUNT,
+        ("Errors per interaction", "How many errors did sessions report, for each message sent?", panels.AMOUNT,
          share(growth(instruments.ERRORS, where=CHOSEN), interactions), 0.1),
     ]  # fmt: skip
     built = [
@@ -120,34 +120,32 @@ def _model() -> list[panels.Panel]:
         (instruments.OUTPUT_TOKENS, "written"),
         (instruments.REASONING_TOKENS, "of these reasoning"),
     ]
+    longest = quantile(0.95, instruments.CALL_DURATION, by=[names.REQUEST_MODEL], where=CHOSEN, over=STEP)
     return [
-        panels.lines("Tokens by type", "What are tokens used for, over time?", panels.COUNT,
+        panels.overlaid("Tokens by type", "What are tokens used for, over time?", panels.AMOUNT,
                      *(panels.metrics(growth(each, where=CHOSEN, over=STEP), legend) for each, legend in kinds)),
-        panels.lines("Model latency", "How long do people wait for a model: half of the calls, and 95 of 100?",
-                     panels.SECONDS,
-                     *(panels.metrics(quantile(level, instruments.CALL_DURATION, by=[names.REQUEST_MODEL],
-                                               where=CHOSEN, over=STEP), f"p{level * 100:.0f} {_MODEL}")
-                       for level in (0.5, 0.95))),
+        panels.lines("Model latency, p95", "How long do people wait for a model, at worst (95 of 100 calls)?",
+                     panels.SECONDS, panels.metrics(longest, _MODEL)),
     ]  # fmt: skip
 
 
 def _table() -> panels.Panel:
     asked = [
-        (instruments.SESSIONS, "Starts and resumes"),
-        (instruments.INTERACTIONS, "Interactions"),
-        (instruments.PREMIUM_REQUESTS, "Premium requests"),
-        (instruments.INPUT_TOKENS, "Tokens read"),
-        (instruments.OUTPUT_TOKENS, "Tokens written"),
-        (instruments.ERRORS, "Errors"),
+        (instruments.SESSIONS, "Starts and resumes", panels.COUNT),
+        (instruments.INTERACTIONS, "Interactions", panels.COUNT),
+        (instruments.PREMIUM_REQUESTS, "Premium requests", panels.AMOUNT),
+        (instruments.INPUT_TOKENS, "Tokens read", panels.AMOUNT),
+        (instruments.OUTPUT_TOKENS, "Tokens written", panels.AMOUNT),
+        (instruments.ERRORS, "Errors", panels.COUNT),
     ]
     queries = [
         panels.metrics(growth(instrument, by=[names.GIT_REPOSITORY], where=CHOSEN), instant=True)
-        for instrument, _ in asked
+        for instrument, _, _ in asked
     ]
     columns = [panels.Column(label_name(names.GIT_REPOSITORY), "Repository", empty="none")]
     columns += [
-        panels.Column(f"Value #{letter}", heading, panels.COUNT)
-        for letter, (_, heading) in zip("ABCDEF", asked, strict=True)
+        panels.Column(f"Value #{letter}", heading, unit, empty="0")
+        for letter, (_, heading, unit) in zip("ABCDEF", asked, strict=True)
     ]
     return panels.rows("Repositories", "Which repositories use how much?", panels.COUNT, *queries, columns=columns)
 

@@ -1,7 +1,7 @@
 """Pipeline health: does everything that happens arrive, how far behind is it, and what is held back or masked?"""
 
 from deploy.grafana import board, panels
-from deploy.grafana.promql import STEP, growth, highest, increase, label_name, reporting, silent, summed, top
+from deploy.grafana.promql import STEP, growth, highest, increase, label_name, or_none, reporting, silent, summed, top
 from otel import health as figures
 
 _SINK = f"{{{{{label_name(figures.SINK)}}}}}"
@@ -63,7 +63,13 @@ def _counted() -> list[panels.Panel]:
         ("Defects", "How often did an error of the exporter keep something from telemetry?", figures.DEFECTS, 1),
     ]
     return [
-        panels.figure(title, answers, panels.COUNT, panels.metrics(increase(each), instant=True), warn=warn)
+        panels.figure(
+            title,
+            answers,
+            panels.COUNT,
+            panels.metrics(or_none(increase(each), summed(figures.QUARANTINED)), instant=True),
+            warn=warn,
+        )
         for title, answers, each, warn in asked
     ]
 
@@ -77,7 +83,7 @@ def _behind() -> list[panels.Panel]:
         ("Waiting by sink", "How many records are made for a sink and wait to be sent?", panels.COUNT, figures.QUEUE),
     ]  # fmt: skip
     return [
-        panels.lines(title, answers, unit, panels.metrics(highest(each, by=_BY_SINK), _SINK))
+        panels.lines(title, answers, unit, panels.metrics(highest(each, by=_BY_SINK, over=STEP), _SINK))
         for title, answers, unit, each in asked
     ]
 

@@ -30,7 +30,7 @@ def notifications() -> board.Board:
     made.add(12, 9, *_counts())
     made.heading("Background work")
     made.add(24, 8, _told())
-    made.add(12, 9, _failed_agents(), _bad_exits())
+    made.add(24, 8, _failed_agents(), _bad_exits())
     made.heading("One by one")
     made.add(24, 8, _trouble())
     made.add(24, 10, _sequence())
@@ -71,7 +71,7 @@ def _counts() -> list[panels.Panel]:
 def _told() -> panels.Panel:
     ended = recorded(instruments.SUBAGENT_DURATION, where=CHOSEN, over=STEP)
     told = growth(instruments.NOTIFICATIONS, where=_OF_AGENTS, over=STEP)
-    return panels.lines(
+    return panels.overlaid(
         "Ended and told",
         "How long after sub-agents end are sessions told? A session is told between turns, and only of agents in the "
         "background.",
@@ -88,7 +88,7 @@ def _failed_agents() -> panels.Panel:
     return panels.found(
         "Failed agents",
         "Which background agents failed, and in which trace was the session told?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.NOTIFICATION_AGENT_TYPE, "Agent", width=None),
         SESSION,
     )
@@ -100,7 +100,7 @@ def _bad_exits() -> panels.Panel:
     return panels.found(
         "Background shells that failed",
         "Which background shells ended with an exit code other than 0, and in which trace was the session told?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.NOTIFICATION_EXIT_CODE, "Exit code", panels.COUNT, 80),
         panels.shown(names.NOTIFICATION_SHELL_ID, "Shell", width=None),
         SESSION,

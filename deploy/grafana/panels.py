@@ -1,7 +1,8 @@
 """The kinds of panels that the dashboards are made of: each has a title, what it answers, a unit and its queries."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from grafana_foundation_sdk.builders import bargauge, logs, nodegraph, stat, statetimeline, table, timeseries
@@ -14,7 +15,7 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import common, dashboard, prometheus, tempo
 
-from otel.names import CONVERSATION_ID, OPERATION, REQUEST_MODEL, TOOL_NAME, Attribute
+from otel.names import AGENT_NAME, CONVERSATION_ID, OPERATION, REQUEST_MODEL, TOOL_NAME, Attribute
 
 Query: TypeAlias = Builder[Dataquery]
 Panel: TypeAlias = Builder[dashboard.Panel]
@@ -23,7 +24,10 @@ METRICS: Final = dashboard.DataSourceRef(type_val="prometheus", uid="${metrics}"
 TRACES: Final = dashboard.DataSourceRef(type_val="tempo", uid="${traces}")
 LOGS: Final = dashboard.DataSourceRef(type_val="loki", uid="${logs}")
 
-COUNT: Final = "short"
+COUNT: Final = "locale"
+"""How many things: a whole number, in full. What a store adds at the edges of a window is rounded away."""
+AMOUNT: Final = "short"
+"""How much: tokens, credits, what is charged; with K and Mil."""
 SECONDS: Final = "s"
 SHARE: Final = "percentunit"
 NONE: Final = "none"
@@ -36,7 +40,14 @@ _POINTS_MAX: Final = 60
 _STEP_MIN: Final = "5m"
 """A step holds some of the points that are sent every minute: an increase needs two."""
 _REFERENCES: Final = "ABCDEFGH"
+_LETTER_HEIGHT: Final = 12
 _TRACE_ID: Final = "traceIdHidden"
+_END: Final = "End"
+_MILLISECONDS: Final = "milliseconds"
+_THIS_TIME: Final = (
+    "/d/session-exporter-session?var-session=SESSION"
+    '&from=${__data.fields["Start"].numeric}&to=${__data.fields["End"].numeric}'
+)
 _SESSION_LINKS: Final = [
     {
         "title": "Open the session here",
@@ -50,15 +61,23 @@ _SESSION_LINKS: Final = [
 ]
 
 
+# What is parted by values has the names of its parts as names of series; a default does not reach it, an override does.
+_AFTER_SERIES: Final = [dashboard.DynamicConfigValue(id_val="displayName", value="${__series.name}")]
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its field, its heading, its unit and its width in points; what an empty cell says."""
+    """A column of a table: its field, its heading, its unit and its width in points; what an empty cell says.
+
+    `parts` is how many of what the field counts are one of what the column shows.
+    """
 
     field: str
     heading: str
     unit: str = NONE
     width: int | None = None
     empty: str | None = None
+    parts: int = 1
 
 
 START: Final = Column("Start time", "Start", width=165)
@@ -68,26 +87,43 @@ TOOK: Final = Column("Duration", "Took", "ns", 90)
 
 
 def shown(
-    attribute: Attribute, heading: str, unit: str = NONE, width: int | None = 110, empty: str | None = None
+    attribute: Attribute,
+    heading: str,
+    unit: str = NONE,
+    width: int | None = 110,
+    empty: str | None = None,
+    parts: int = 1,
 ) -> Column:
     """A column with an attribute of a span, as Tempo names it."""
-    return Column(attribute.name, heading, unit, width, empty)
+    return Column(attribute.name, heading, unit, width, empty, parts)
 
 
 def metrics(expression: str, legend: str = "", *, instant: bool = False) -> Query:
-    """A PromQL query: over time, or one answer for the whole range."""
+    """A PromQL query: over time, or one answer for the whole range; what lacks a label of the legend is "none"."""
+    for label in re.findall(r"{{(\w+)}}", legend):
+        expression = f'label_replace({expression}, "{label}", "none", "{label}", "")'
     query = prometheus_builders.Dataquery().expr(expression).datasource(METRICS)
     query.editor_mode(prometheus.QueryEditorMode.CODE)
     if instant:
         query.instant()
     else:
-        query.range().exemplar(True)
+        query.range().exemplar(
+            "histogram_quantile" in expression
+        )  # beside a count, they would be dots without a meaning
     return query.legend_format(legend) if legend else query
 
 
-def traces(query: str, *, each_span: bool = False) -> Query:
-    """A TraceQL query that lists traces, or each span that it matches."""
-    kind = tempo.SearchTableType.SPANS if each_span else tempo.SearchTableType.TRACES
+def traces(query: str) -> Query:
+    """A TraceQL query that lists each span that it matches, of the latest traces: Tempo gives any without the hint."""
+    return _tempo(f"{query} with (most_recent=true)", tempo.SearchTableType.SPANS)
+
+
+def trace(identity: str) -> Query:
+    """All spans of one trace."""
+    return _tempo(identity, tempo.SearchTableType.TRACES)
+
+
+def _tempo(query: str, kind: tempo.SearchTableType) -> Query:
     built = tempo_builders.TempoQuery().query(query).query_type("traceql").table_type(kind).limit(_ROWS_MAX)
     return built.spss(_SPANS_MAX).datasource(TRACES)
 
@@ -117,25 +153,42 @@ def figure(
     panel.graph_mode(common.BigValueGraphMode.NONE).no_value(NO_DATA).thresholds(_thresholds(warn, alarm_below))
     panel.color_mode(common.BigValueColorMode.VALUE).mappings([_grey_if_empty()])
     panel.text(common_builders.VizTextDisplayOptions().value_size(28))
+    _whole(panel, unit)
     return panel.targets(_referenced(queries))
 
 
 def lines(title: str, description: str, unit: str, *queries: Query, source: dashboard.DataSourceRef = METRICS) -> Panel:
     """Figures over time, joined where nothing happened in between."""
     panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(source).min(0)
-    panel.legend(_legend()).fill_opacity(8).show_points(common.VisibilityMode.ALWAYS).line_width(1).point_size(4)
+    panel.legend(_legend()).fill_opacity(0).show_points(common.VisibilityMode.ALWAYS).line_width(1).point_size(4)
     panel.span_nulls(True).max_data_points(_POINTS_MAX).interval(_STEP_MIN)
-    return panel.targets(_referenced(queries))
+    _whole(panel, unit)
+    return panel.targets(_referenced(queries)).targets(_referenced(queries))
 
 
-def stack(title: str, description: str, unit: str, *queries: Query, source: dashboard.DataSourceRef = METRICS) -> Panel:
+def stack(title: str, description: str, unit: str, *queries: Query) -> Panel:
     """Figures over time as bars upon each other that touch: parts of a whole. A bar ends where its interval does."""
-    panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(source).min(0)
-    panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(80).line_width(0).legend(_legend())
-    panel.bar_alignment(common.BarAlignment.BEFORE).bar_width_factor(1).max_data_points(_POINTS_MAX).interval(_STEP_MIN)
-    panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL)).decimals(0)
-    panel.show_points(common.VisibilityMode.NEVER)
+    panel = _bars(title, description, unit).fill_opacity(80).line_width(0)
+    panel.stacking(common_builders.StackingConfig().mode(common.StackingMode.NORMAL))
     return panel.targets(_referenced(queries))
+
+
+def overlaid(title: str, description: str, unit: str, *queries: Query) -> Panel:
+    """Figures over time as bars before each other, each of which holds or nearly equals the next one."""
+    return _bars(title, description, unit).fill_opacity(45).line_width(1).targets(_referenced(queries))
+
+
+def _bars(title: str, description: str, unit: str) -> timeseries.Panel:
+    panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(METRICS).min(0)
+    panel.draw_style(common.GraphDrawStyle.BARS).legend(_legend()).show_points(common.VisibilityMode.NEVER)
+    panel.bar_alignment(common.BarAlignment.BEFORE).bar_width_factor(1).max_data_points(_POINTS_MAX)
+    _whole(panel, unit)
+    return panel.interval(_STEP_MIN)
+
+
+def _whole(panel: stat.Panel | timeseries.Panel | bargauge.Panel, unit: str) -> None:
+    if unit == COUNT:
+        panel.decimals(0)
 
 
 def ranking(title: str, description: str, unit: str, *queries: Query) -> Panel:
@@ -146,42 +199,60 @@ def ranking(title: str, description: str, unit: str, *queries: Query) -> Panel:
     panel.thresholds(_thresholds(None)).display_name("${__series.name}").name_placement(
         common.BarGaugeNamePlacement.LEFT
     )
-    panel.text(common_builders.VizTextDisplayOptions().title_size(13).value_size(13)).max_viz_height(24)
-    panel.sizing(common.BarGaugeSizing.MANUAL).min_viz_height(18).no_value(NO_DATA)
+    # Grafana leaves as much room for names as letters of two fifths of the height take.
+    panel.text(common_builders.VizTextDisplayOptions().title_size(_LETTER_HEIGHT).value_size(_LETTER_HEIGHT))
+    panel.max_viz_height(30).min_viz_height(30).sizing(common.BarGaugeSizing.MANUAL).no_value(NO_DATA)
+    _whole(panel, unit)
     return panel.targets(_referenced(queries))
 
 
 def rows(title: str, description: str, unit: str, *queries: Query, columns: Sequence[Column]) -> Panel:
-    """A table that joins instant queries by their labels."""
+    """A table that joins instant queries by their labels, the largest of its first figure above."""
     panel = table.Panel().title(title).description(description).unit(unit).datasource(METRICS)
     panel.with_transformation(dashboard.DataTransformerConfig(id_val="merge", options={}))
     for query in queries:
         assert isinstance(query, prometheus_builders.Dataquery)
         query.format(prometheus.PromQueryFormat.TABLE)
+    first = next(column.heading for column in columns if column.unit != NONE)
+    panel.sort_by([common_builders.TableSortByFieldState().display_name(first).desc(True)])
     return _arranged(panel, columns, {"Time": True}).targets(_referenced(queries))
 
 
 def found(title: str, description: str, query: Query, *columns: Column) -> Panel:
-    """A table of spans: when, which, and the given columns; each leads to its trace, and a session's id to it."""
+    """A table of spans: when, which, and the given columns; each leads to its trace and to its time in its session."""
     panel = table.Panel().title(title).description(description).unit(NONE).datasource(TRACES)
     kept = [START, *columns, TOOK, TRACE]
     include = {"names": [*(column.field for column in kept), _TRACE_ID]}
     panel.with_transformation(
         dashboard.DataTransformerConfig(id_val="filterFieldsByName", options={"include": include})
     )
-    numbers = [
-        {"targetField": column.field, "destinationType": "number"}
-        for column in columns
-        if column.unit in (COUNT, SECONDS, SHARE)
-    ]
-    if numbers:
-        options = {"conversions": numbers, "fields": {}}
-        panel.with_transformation(dashboard.DataTransformerConfig(id_val="convertFieldType", options=options))
+    for options in _end():
+        panel.with_transformation(dashboard.DataTransformerConfig(id_val="calculateField", options=options))
+    for column in columns:
+        if column.parts > 1:
+            options = _calculated(column.field, "/", {"fixed": str(column.parts)}, column.heading)
+            panel.with_transformation(dashboard.DataTransformerConfig(id_val="calculateField", options=options))
+    kept = [replace(column, field=column.heading) if column.parts > 1 else column for column in kept]
+    excluded = {_MILLISECONDS: True} | {column.field: True for column in columns if column.parts > 1}
     headings = {column.field: column.heading for column in kept}
+    here = "${session}"
     if CONVERSATION_ID.name in headings:
-        linked = [dashboard.DynamicConfigValue(id_val="links", value=_SESSION_LINKS)]
-        panel.override_by_name(headings[CONVERSATION_ID.name], linked)
-    return _arranged(panel, kept, {}).targets(_referenced([query]))
+        heading = headings[CONVERSATION_ID.name]
+        here = f'${{__data.fields["{heading}"]}}'
+        panel.override_by_name(heading, [dashboard.DynamicConfigValue(id_val="links", value=_SESSION_LINKS)])
+    linked = [{"title": "Show this time of the session", "url": _THIS_TIME.replace("SESSION", here)}]
+    panel.override_by_name(START.heading, [dashboard.DynamicConfigValue(id_val="links", value=linked)])
+    hidden = ("custom.hideFrom.viz", "custom.hidden")  # Grafana's name of it, and that of versions before 12
+    panel.override_by_name(_END, [dashboard.DynamicConfigValue(id_val=name, value=True) for name in hidden])
+    return _arranged(panel, kept, excluded).targets(_referenced([query]))
+
+
+def _end() -> list[dict[str, Any]]:
+    """Steps that add the time at which a span ended."""
+    return [
+        _calculated(TOOK.field, "/", {"fixed": "1000000"}, _MILLISECONDS),
+        _calculated(START.field, "+", _by_name(_MILLISECONDS), _END),
+    ]
 
 
 def _arranged(panel: table.Panel, columns: Sequence[Column], excluded: dict[str, bool]) -> table.Panel:
@@ -193,6 +264,8 @@ def _arranged(panel: table.Panel, columns: Sequence[Column], excluded: dict[str,
     panel.with_transformation(dashboard.DataTransformerConfig(id_val="organize", options=options))
     for column in columns:
         values: list[tuple[str, Any]] = [("unit", column.unit)]
+        if column.unit == COUNT:
+            values.append(("decimals", 0))
         if column.width is not None:
             values.append(("custom.width", column.width))
         if column.empty is not None:
@@ -225,23 +298,22 @@ def lanes(title: str, description: str, query: Query) -> Panel:
         .placement(common.LegendPlacement.BOTTOM)
         .calcs([])
     )
-    panel.display_name("${__series.name}").no_value(NO_DATA)
-    lane = {OPERATION.name: "kind", TOOL_NAME.name: "tool"}
-    kept = ["Start time", "Duration", *lane]
+    panel.no_value(NO_DATA).override_by_field_type("number", _AFTER_SERIES)
+    lane = [OPERATION.name, AGENT_NAME.name, TOOL_NAME.name]
+    kept = [START.field, TOOK.field, *lane]
     for name, options in (
         ("filterFieldsByName", {"include": {"names": kept}}),
-        ("calculateField", _calculated("Duration", "/", {"fixed": "1000000"}, "milliseconds")),
-        ("calculateField", _calculated("Start time", "+", _by_name("milliseconds"), "End")),
-        ("convertFieldType", {"conversions": [{"targetField": "End", "destinationType": "time"}], "fields": {}}),
+        *(("calculateField", options) for options in _end()),
+        ("convertFieldType", {"conversions": [{"targetField": _END, "destinationType": "time"}], "fields": {}}),
         (
             "organize",
             {
-                "excludeByName": {"milliseconds": True},
-                "indexByName": {"Start time": 0, "End": 1, "Duration": 2},
-                "renameByName": lane,
+                "excludeByName": {_MILLISECONDS: True},
+                "indexByName": {name: place for place, name in enumerate([START.field, _END, TOOK.field, *lane])},
+                "renameByName": {},
             },
         ),
-        ("partitionByValues", {"fields": list(lane.values()), "keepFields": False, "naming": {"asLabels": False}}),
+        ("partitionByValues", {"fields": lane, "keepFields": False, "naming": {"asLabels": False}}),
     ):
         panel.with_transformation(dashboard.DataTransformerConfig(id_val=name, options=options))
     return panel.targets(_referenced([query]))
@@ -251,7 +323,7 @@ def numbers_of_spans(title: str, description: str, unit: str, query: Query, numb
     """A number that spans have, at the time of each span, a series for each model."""
     panel = timeseries.Panel().title(title).description(description).unit(unit).datasource(TRACES).min(0)
     panel.legend(_legend()).show_points(common.VisibilityMode.ALWAYS).point_size(5).line_width(1).fill_opacity(8)
-    panel.span_nulls(True).no_value(NO_DATA).display_name("${__series.name}")
+    panel.span_nulls(True).no_value(NO_DATA).override_by_field_type("number", _AFTER_SERIES)
     for name, options in (
         ("filterFieldsByName", {"include": {"names": ["Start time", REQUEST_MODEL.name, number.name]}}),
         (

@@ -118,9 +118,10 @@ def increase(instrument: Instrument, *, by: Iterable[Attribute] = (), over: str 
     return f"{_aggregated('sum', instrument, by)} (increase({_series(instrument, {})}[{over}]))"
 
 
-def highest(instrument: Instrument, *, by: Iterable[Attribute] = ()) -> str:
-    """The highest of the values that a gauge has now."""
-    return f"{_aggregated('max', instrument, by)} ({_series(instrument, {})})"
+def highest(instrument: Instrument, *, by: Iterable[Attribute] = (), over: str = "") -> str:
+    """The highest of the values that a gauge has now, or had in a window."""
+    series = _series(instrument, {})
+    return f"{_aggregated('max', instrument, by)} ({f'max_over_time({series}[{over}])' if over else series})"
 
 
 def summed(instrument: Instrument, *, by: Iterable[Attribute] = ()) -> str:

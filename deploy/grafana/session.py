@@ -12,11 +12,12 @@ from deploy.grafana.queries import (
     selected,
     session_records,
     session_spans,
+    span,
     spans,
 )
 from otel import names
 
-SESSION: Final = panels.shown(names.CONVERSATION_ID, "Session", width=290)
+SESSION: Final = panels.shown(names.CONVERSATION_ID, "Session", width=310)
 
 
 def session() -> board.Board:
@@ -38,7 +39,8 @@ def session() -> board.Board:
     made.heading("What")
     made.add(24, 8, _interactions())
     made.add(24, 8, _slow())
-    made.add(12, 8, _failures(), _room())
+    made.add(24, 8, _failures())
+    made.add(24, 6, _room())
     made.add(24, 12, _records())
     return made
 
@@ -58,13 +60,13 @@ def sessions_found(title: str, answers: str) -> panels.Panel:
     return panels.found(
         title,
         answers,
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         SESSION,
         panels.shown(names.GIT_REPOSITORY, "Repository", width=None),
-        panels.shown(names.GIT_BRANCH, "Branch", width=100),
+        panels.shown(names.GIT_BRANCH, "Branch", width=130),
         panels.shown(names.REQUEST_MODEL, "Model", width=150),
         panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
-        panels.shown(names.COST, "Cost", panels.COUNT, 65),
+        panels.shown(names.COST, "Cost", panels.AMOUNT, 65),
     )
 
 
@@ -75,12 +77,13 @@ def _sessions() -> panels.Panel:
 
 
 def _lanes() -> panels.Panel:
-    query = f"{session_spans('duration >= 0s')} | select({selected(names.OPERATION, names.TOOL_NAME)})"
+    query = f"{session_spans('duration > 0s')} | select({selected(names.OPERATION, names.AGENT_NAME, names.TOOL_NAME)})"
     return panels.lanes(
         "Lanes",
-        "When did agents, the model (chat), tools, permissions and hooks work, each from its start to its end? Of each "
-        "interaction the first 100 spans.",
-        panels.traces(query, each_span=True),
+        "When did agents, the model (chat), tools, permissions and hooks work, each from its start to its end? Calls "
+        "of a tool that overlap are drawn one after the other; traces show them. What took no time is not drawn, and "
+        "of each interaction only the first 100 spans are.",
+        panels.traces(query),
     )
 
 
@@ -88,7 +91,7 @@ def _window() -> panels.Panel:
     return panels.numbers_of_spans(
         "Context read by each model call",
         "How many tokens did each call of a model read: how full was the context?",
-        panels.COUNT,
+        panels.AMOUNT,
         _calls(names.INPUT_TOKENS),
         names.INPUT_TOKENS,
     )
@@ -98,15 +101,17 @@ def _written() -> panels.Panel:
     return panels.numbers_of_spans(
         "Tokens written by each model call",
         "When did the models write how much?",
-        panels.COUNT,
+        panels.AMOUNT,
         _calls(names.OUTPUT_TOKENS),
         names.OUTPUT_TOKENS,
     )
 
 
 def _calls(number: names.Attribute) -> panels.Query:
-    query = f"{session_spans(named(names.CHAT))} | select({selected(names.REQUEST_MODEL, number)})"
-    return panels.traces(query, each_span=True)
+    query = (
+        f"{session_spans(named(names.CHAT), f'{span(number)} >= 0')} | select({selected(names.REQUEST_MODEL, number)})"
+    )
+    return panels.traces(query)
 
 
 def _interactions() -> panels.Panel:
@@ -115,12 +120,12 @@ def _interactions() -> panels.Panel:
     return panels.found(
         "Interactions and sub-agents",
         "What was asked, and what did it take? Each line leads to its trace.",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.AGENT_NAME, "Agent", width=None, empty="main agent"),
         panels.shown(names.TURN_COUNT, "Turns", panels.COUNT, 65),
-        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.COUNT),
-        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.COUNT, 120),
-        panels.shown(names.COST, "Cost", panels.COUNT, 65),
+        panels.shown(names.INPUT_TOKENS, "Tokens read", panels.AMOUNT),
+        panels.shown(names.OUTPUT_TOKENS, "Tokens written", panels.AMOUNT, 120),
+        panels.shown(names.COST, "Cost", panels.AMOUNT, 65),
     )
 
 
@@ -130,7 +135,7 @@ def _slow() -> panels.Panel:
     return panels.found(
         "What took long",
         "Which model calls, tools and permissions took more than five seconds?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.NAME,
         panels.shown(names.TOOL_NAME, "Tool"),
         panels.shown(names.REQUEST_MODEL, "Model", width=170),
@@ -139,12 +144,12 @@ def _slow() -> panels.Panel:
 
 
 def _failures() -> panels.Panel:
-    shown = selected(names.TOOL_NAME, names.ERROR_TYPE, names.ORPHANED)
-    query = f"{session_spans('status = error')} | select({shown})"
+    shown = selected(names.ERROR_TYPE, names.ORPHANED)
+    query = f"{session_spans('status = error')} | select(name, {shown})"
     return panels.found(
         "Failures",
         "What failed, and what did a crash cut off?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.NAME,
         panels.shown(names.ERROR_TYPE, "Error type", width=140),
     )

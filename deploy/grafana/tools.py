@@ -84,7 +84,7 @@ def _exits() -> panels.Panel:
     return panels.found(
         "Commands that failed",
         "Which shell commands ended with an exit code other than 0, and in which trace?",
-        panels.traces(query, each_span=True),
+        panels.traces(query),
         panels.shown(names.EXECUTABLE_NAME, "Command", width=None),
         panels.shown(names.TOOL_NAME, "Tool"),
         panels.shown(names.EXIT_CODE, "Exit code", panels.COUNT, 80),
@@ -141,7 +141,7 @@ def _hooks() -> list[panels.Panel]:
     longest = quantile(0.95, instruments.HOOK_DURATION, by=[names.HOOK_TYPE], where=CHOSEN, over=STEP)
     return [
         panels.stack("Runs", "Which hooks run, and do they succeed?", panels.COUNT,
-                     panels.metrics(runs, f"{{{{{kind}}}}} success={{{{{success}}}}}")),
+                     panels.metrics(runs, f"{{{{{kind}}}}}, success: {{{{{success}}}}}")),
         panels.lines("Duration of hooks", "How long do hooks hold the agent up, at worst (95 of 100)?", panels.SECONDS,
                      panels.metrics(longest, f"{{{{{kind}}}}}")),
     ]  # fmt: skip

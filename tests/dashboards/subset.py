@@ -1,7 +1,8 @@
 """Answers the part of TraceQL and LogQL that the dashboards use, over spans and records as the machines make them.
 
-A query in another shape is an error: this knows what it does not know. It says nothing about Tempo and Loki themselves,
-but much about names: an attribute that exists in the table and is never on such a span is an empty column.
+A query in another shape is an error: this knows what it does not know. It says much about names: an attribute that
+exists in the table and is never on such a span is an empty column. What real ones answered to the same queries is in
+`answers/`, and a test compares the two.
 """
 
 import operator
@@ -13,9 +14,12 @@ from otel.model import LogRecord, Span, Status
 from otel.names import SERVICE_NAME, Attribute, Content, Semconv
 from tests.otel.written import attributes_of
 
-_SERVICE: Final = "github-copilot"
-_LEVEL: Final = Content.METADATA
-_QUERY: Final = re.compile(r"\{ (?P<conditions>.+?) \}(?: \| (?P<stage>\w+)\((?P<given>.*?)\)(?: by \((?P<by>.*)\))?)?")
+SERVICE: Final = "github-copilot"
+LEVEL: Final = Content.METADATA
+_QUERY: Final = re.compile(
+    r"\{ (?P<conditions>.+?) \}(?: \| (?P<stage>\w+)\((?P<given>.*?)\)(?: by \((?P<by>.*)\))?)?"
+    r" with \(most_recent=true\)"
+)
 _CONDITION: Final = re.compile(r"(?P<what>[\w.:]+) (?P<sign>=~|!~|!=|=|<|>|>=) (?P<value>.+)")
 _SIGNS: Final[Mapping[str, Callable[[object, object], bool]]] = {
     "=": operator.eq,
@@ -41,28 +45,32 @@ def spans_found(query: str, spans: list[Span], semconv: Semconv) -> tuple[list[_
 
 
 def _condition(text: str) -> Callable[[_Facts], bool]:
+    """Whether a span meets a condition; Tempo compares a number only with what was sent as a number of that type."""
     parts = _CONDITION.fullmatch(text)
     assert parts is not None, text
     what, meets, value = parts["what"], _SIGNS[parts["sign"]], _value(parts["value"])
-    return lambda facts: what in facts and meets(facts[what], value)
+    return lambda facts: type(facts.get(what)) is type(value) and meets(facts[what], value)
 
 
 def _value(text: str) -> object:
     if text.startswith('"'):
         return text[1:-1].replace("\\\\", "\\")
     if seconds := re.fullmatch(r"(\d+)s", text):
-        return int(seconds[1])
+        return float(seconds[1])
+    if re.fullmatch(r"\d+\.\d+", text):
+        return float(text)
     return int(text) if re.fullmatch(r"\d+", text) else text
 
 
 def _facts(span: Span, semconv: Semconv) -> Iterator[_Facts]:
     """A span by itself and once more with each of its events, as Tempo names what they have."""
-    shown = span.target is not None and span.target_content <= _LEVEL
+    shown = span.target is not None and span.target_content <= LEVEL
     facts: _Facts = {
         "name": f"{span.operation} {span.target}" if shown else span.operation,
         "duration": (span.end_ns - span.start_ns) / 1e9,
         "status": "error" if span.status is Status.ERROR else "unset",
-        f"resource.{SERVICE_NAME.name}": _SERVICE,
+        "span:id": span.context.span_id.hex(),
+        f"resource.{SERVICE_NAME.name}": SERVICE,
         **_sent("span.", span.attributes, semconv),
     }
     yield facts
@@ -74,7 +82,7 @@ def _sent(prefix: str, attributes: Mapping[Attribute, object], semconv: Semconv 
     return {
         prefix + key: value
         for name, value in attributes.items()
-        if name.content <= _LEVEL
+        if name.content <= LEVEL
         for key in name.spellings(semconv)
     }
 
@@ -84,7 +92,7 @@ def records_found(query: str, records: list[LogRecord]) -> list[LogRecord]:
     bare = _LOG_QUERY.search(query)
     assert bare is not None, query
     selector, *filters = bare[0].split(" | ")
-    assert selector == f'{{service_name=~"{_SERVICE}"}}', selector
+    assert selector == f'{{service_name=~"{SERVICE}"}}', selector
     conditions = [_filter(text) for text in filters]
     return [record for record in records if all(meets(record) for meets in conditions)]
 

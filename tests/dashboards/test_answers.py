@@ -9,11 +9,13 @@ import pytest
 
 from deploy.grafana import promql
 from otel import health
+from otel.encode.sentences import sentence
 from otel.model import Measurement
 from otel.names import Content, Instrument, Semconv, Value
 from tests.dashboards.boards import Asked, asked, filled
 from tests.dashboards.promtool import answered, needs_promtool, run_tests
-from tests.dashboards.subset import records_found, spans_found
+from tests.dashboards.record import BY_ID, answers_of
+from tests.dashboards.subset import LEVEL, records_found, spans_found
 from tests.dashboards.troubled import told
 
 MINUTES = 480
@@ -21,13 +23,41 @@ both = pytest.mark.parametrize("semconv", ["cli", "latest"])
 _BY_ID = re.compile(r"[0-9a-f]{32}")
 
 
-@pytest.mark.parametrize("query", [query for query in asked("tempo") if query.text != "$trace"], ids=str)
+@pytest.mark.parametrize("query", [query for query in asked("tempo") if query.text != BY_ID], ids=str)
 @both
 def test_a_traceql_query_finds_spans_that_have_what_it_shows(query: Asked, semconv: Semconv) -> None:
     found, shown = spans_found(filled(query.text), told(semconv).spans, semconv)
 
     assert found
     assert [name for name in shown if not any(name in facts for facts in found)] == []
+
+
+@pytest.mark.parametrize("query", [query for query in asked("tempo") if query.text != BY_ID], ids=str)
+@both
+def test_a_real_tempo_gave_the_same_spans_with_the_same_attributes(query: Asked, semconv: Semconv) -> None:
+    text = filled(query.text)
+    answered_once = answers_of("tempo", semconv)
+    found, shown = spans_found(text, told(semconv).spans, semconv)
+
+    assert text in answered_once, "the query is new: python -m tests.dashboards.record says how to ask a real Tempo"
+    assert {str(facts["span:id"]): _shown(facts, shown) for facts in found} == {
+        span: {name: said[name] for name in map(_bare, shown) if name in said}
+        for span, said in answered_once[text].items()
+    }
+
+
+@pytest.mark.parametrize("query", asked("loki"), ids=str)
+@both
+def test_a_real_loki_gave_a_readable_line_for_each_record(query: Asked, semconv: Semconv) -> None:
+    text = filled(query.text)
+    answered_once = answers_of("loki", semconv)
+    records = sorted(records_found(text, told(semconv).records), key=lambda record: record.time_ns)
+
+    assert text in answered_once, "the query is new: python -m tests.dashboards.record says how to ask a real Loki"
+    if text.startswith("count"):
+        assert answered_once[text] == [str(len({record.session for record in records}))]
+    else:
+        assert answered_once[text] == [f"{record.event_type:<28} {sentence(record, LEVEL)}" for record in records]
 
 
 @pytest.mark.parametrize("query", asked("loki"), ids=str)
@@ -63,6 +93,15 @@ def test_a_promql_query_tells_apart_by_labels_that_something_has() -> None:
     }
 
     assert asked_for <= held | {"job", "instance"}
+
+
+def _shown(facts: dict[str, object], shown: list[str]) -> dict[str, object]:
+    return {_bare(name): facts[name] for name in shown if name in facts}
+
+
+def _bare(name: str) -> str:
+    """The name of an attribute without the scope that TraceQL puts before it; Tempo answers with it."""
+    return name.removeprefix("span.").removeprefix("event.")
 
 
 def _measured(measurements: list[Measurement]) -> Iterator[dict[str, str]]:

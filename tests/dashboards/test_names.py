@@ -21,16 +21,16 @@ SERIES: Final = {
     for suffix in (("_bucket", "_count", "_sum") if instrument.kind == "histogram" else ("",))
 }
 PROMQL: Final = {
-    "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "last_over_time", "le",
-    "max", "offset", "or", "sum", "topk", "unless", "vector",
+    "and", "by", "clamp_min", "count", "histogram_quantile", "increase", "instance", "job", "label_replace",
+    "last_over_time", "le", "max", "max_over_time", "offset", "or", "sum", "topk", "unless", "vector",
 }  # fmt: skip
 SPAN_ATTRIBUTES: Final = {attribute.name for attribute in names.attributes()}
 OPERATIONS: Final = {
     names.INVOKE_AGENT, names.CHAT, names.EXECUTE_TOOL, names.PERMISSION, names.EXECUTE_HOOK, names.EXTERNAL_TOOL,
 }  # fmt: skip
 TRACEQL: Final = {
-    "by", "duration", "error", "event:name", "max_over_time", "name", "select", "status",
-    "sum_over_time",
+    "by", "duration", "error", "event:name", "max_over_time", "most_recent", "name", "select", "status",
+    "sum_over_time", "true", "with",
 }  # fmt: skip
 FIELDS: Final = {re.sub(r"\W", "_", name) for name in SPAN_ATTRIBUTES}
 LOGQL: Final = {"by", "count", "count_over_time", "line_format", "severity_number", "sum"}
