@@ -84,7 +84,7 @@ class Feed(ABC):
         return None
 
     def is_left_open(self, file: SessionFile) -> bool:
-        """Tell whether a session has begun something that its process, which has ended, will not finish."""
+        """Tell whether a session may have begun something that its process, which has ended, will not finish."""
         return False
 
     def forget(self, file: SessionFile) -> None:  # noqa: B027  most feeds keep nothing of a session

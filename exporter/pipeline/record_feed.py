@@ -255,9 +255,10 @@ class Mapper:
         before = await self._reader.segment(file, source.start, limits=(number, BYTES_MAX))
         return before.end if before is not None else source.start
 
-    def is_open(self, file: SessionFile) -> bool:
-        """Tell whether a session has begun something that its process did not finish yet."""
-        return any(place[0] is file and machine.open for place, machine in self._machines.items())
+    def may_be_open(self, file: SessionFile) -> bool:
+        """Tell whether a session has begun something that its process did not finish yet, or nobody has looked."""
+        machines = [machine for place, machine in self._machines.items() if place[0] is file]
+        return any(machine.open for machine in machines) if machines else file not in self._closed
 
     async def _map(self, place: Place, position: Position) -> bool:
         """Map the segment at a place and keep its records; return whether there is one."""
@@ -304,7 +305,9 @@ class Mapper:
         if not gone and len(self._machines) > _MACHINES_MAX:
             gone = [next(iter(self._machines))]
         for one in gone:
-            if not self._machines.pop(one).open:
+            if self._machines.pop(one).open:
+                self._closed.pop(one[0], None)
+            else:
                 self._closed[one[0]] = one
             if not any(other[0] is one[0] for other in self._machines):
                 self._locks.pop(one[0], None)
@@ -383,7 +386,7 @@ class RecordFeed(Feed):
 
     def is_left_open(self, file: SessionFile) -> bool:
         """See `Feed`."""
-        return self._mapper.is_open(file) and self._endings.of(file) is not None
+        return self._mapper.may_be_open(file) and self._endings.of(file) is not None
 
     def forget(self, file: SessionFile) -> None:
         """See `Mapper.forget`."""

@@ -129,6 +129,30 @@ async def test_a_session_that_was_left_open_has_an_ending_once(parts: Parts) -> 
     feed.forget(file)
 
 
+@pytest.mark.parametrize("events", [_OPEN, len(DEMO)], ids=["open", "finished"])
+async def test_what_an_exporter_before_this_one_left_open_has_an_ending_too(parts: Parts, events: int) -> None:
+    """The file is at rest when it is met, and nothing of it was read since the start."""
+    written, file = parts.session()
+    written.append(*DEMO[:events])
+    file.refresh(parts.files)
+    walk = Walk(file.generation)
+    segment = await RecordFeed(_mapper(parts), "traces").next(file, walk, None, LIMITS)
+    assert segment is not None
+    walk.advance(segment)
+    feed = RecordFeed(_mapper(parts), "traces")
+    assert await feed.ending(file, walk) is None  # it was written just now
+    assert not feed.is_left_open(file)
+
+    long_ago = time.time() - 3_600
+    os.utime(written.path, (long_ago, long_ago))
+    file.refresh(parts.files)
+
+    assert feed.is_left_open(file)
+    ending = await feed.ending(file, walk)
+    assert bool(ending is not None and ending.ids) is (events == _OPEN)
+    assert not feed.is_left_open(file)
+
+
 _SIGNALS: Final = ("traces", "metrics", "logs")
 _ROOM: Final = 12 << 20
 _PATIENCE_SECONDS: Final = 2.0
