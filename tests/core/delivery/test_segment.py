@@ -143,7 +143,7 @@ def test_a_segment_ends_at_its_number_of_events() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"events_max": 2}, {"bytes_max": 2 * len(event("0")) + 2}], ids=["events", "bytes"])
-def test_a_segment_at_its_limit_takes_nothing_more(limits: dict[str, int]) -> None:
+def test_a_segment_at_its_limit_takes_nothing_more(limits: dict[str, Any]) -> None:
     """Not even what it has room for: a line without an event."""
     content = event("0") + b"\n" + event("1") + b"\n"
 
