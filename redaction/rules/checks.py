@@ -54,7 +54,7 @@ def has_phrase_checksum(numbers: Sequence[int]) -> bool:
 def ends_with_crc32(token: bytes) -> bool:
     """Whether the part after the last underscore ends with its own checksum, or does so before text that adjoins it."""
     body = token.rpartition(b"_")[2]
-    return _is_checked(body) or (len(body) > _CHECKED_LENGTH and _is_checked(body[:_CHECKED_LENGTH]))
+    return _is_checked(body) or _is_checked(body[:_CHECKED_LENGTH])
 
 
 def _is_checked(body: bytes) -> bool:

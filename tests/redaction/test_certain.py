@@ -3,6 +3,7 @@
 import pytest
 
 from redaction.engine import Engine
+from redaction.heuristics.certain import is_certain
 from tests.shared import CACHE
 
 KEY = b"\x07" * 32
@@ -54,6 +55,17 @@ def test_what_stands_for_a_password_is_not(engine: Engine, position: str) -> Non
     texts = [position.format(value) for value in STANDINS]
 
     assert [engine.redact_text(text) for text in texts] == texts
+
+
+@pytest.mark.parametrize("rest", ["pw||''", "pw;", "db?.pw", "pw+x"])
+@pytest.mark.parametrize(
+    "read_by_code",
+    ["self", "this", "cls", "os", "process.env", "env", "config", "settings", "args", "options", "opts", "e", "req",
+     "request"],
+)  # fmt: skip
+def test_a_member_that_code_reads_is_no_password_unless_it_is_quoted(read_by_code: str, rest: str) -> None:
+    assert not is_certain(f"{read_by_code}.{rest}", quoted=False)
+    assert is_certain(f"{read_by_code}.{rest}", quoted=True)
 
 
 @pytest.mark.parametrize("position", POSITIONS)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import pytest
+
 from redaction.engine import Engine
 from redaction.rules.examples import expanded
 from tests.redaction.rules.context.test_forms import FOUND
@@ -66,6 +68,18 @@ def test_a_key_is_held_from_its_first_dash_to_its_last() -> None:
 
         assert told.startswith("before [REDACTED:private-key:")
         assert told.endswith("] after")
+
+
+@pytest.mark.parametrize("step", [64, 5_000])
+def test_of_a_secret_too_long_to_be_held_the_rest_is_dropped_and_what_follows_is_shown(step: int) -> None:
+    secret = expanded("<base62:7000>", "stream")
+
+    told = shown(f"before Authorization: Bearer {secret} and then my_password=hunter2x more of it", step)
+
+    assert not any(secret[at : at + 8] in told for at in range(len(secret) - 8))
+    assert told.startswith("before Authorization: Bearer [REDACTED:")
+    assert " and then my_password=[REDACTED:" in told
+    assert told.endswith("] more of it")
 
 
 def test_a_key_without_an_end_is_held_however_long_it_is() -> None:

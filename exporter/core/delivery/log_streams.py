@@ -25,7 +25,7 @@ class LogStreams:
     """
 
     def __init__(self) -> None:
-        self._at: list[int | None] = [None] * STREAMS
+        self._at = [0] * STREAMS
         self._users: list[set[str]] = [set() for _ in range(STREAMS)]
 
     def take(self, session: str, first: int, last: int) -> dict[int, int] | None:
@@ -46,7 +46,7 @@ class LogStreams:
                 return None
             chosen[hour] = stream
         for hour, stream in chosen.items():
-            self._at[stream] = max(hour, self._at[stream] or 0)
+            self._at[stream] = max(hour, self._at[stream])
             self._users[stream].add(session)
         return chosen
 
@@ -54,17 +54,17 @@ class LogStreams:
         stream = self._free(range(STREAMS - _LONG_STREAMS, STREAMS), first, {})
         if stream is None:
             return None
-        self._at[stream] = max(last, self._at[stream] or 0)
+        self._at[stream] = max(last, self._at[stream])
         self._users[stream].add(session)
         return {first: stream}
 
     def _free(self, streams: range, hour: int, chosen: dict[int, int]) -> int | None:
         """Return the stream that is furthest behind of those that nobody uses and that are not after the hour."""
         free = [one for one in streams if not self._users[one] and one not in chosen.values()]
-        behind = [one for one in free if (self._at[one] or 0) <= hour]
+        behind = [one for one in free if self._at[one] <= hour]
         if not behind and len(free) + len(chosen) == len(streams):  # no wait would help
             behind = free
-        return min(behind, key=lambda one: self._at[one] or 0, default=None)
+        return min(behind, key=self._at.__getitem__, default=None)
 
     def done(self, session: str) -> None:
         """Note that a session has been delivered, or is not delivered now."""

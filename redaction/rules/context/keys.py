@@ -95,7 +95,7 @@ def _first_line(line: bytes, start: int, lowest: int) -> int:
         if _NO_TEXT.fullmatch(line, begin, end):
             continue
         tail = _LINE_TAIL.search(line[max(begin, end - 120) : end])
-        if tail is None or (at and at + 1 < len(ends) and len(tail.group()) < MATERIAL_MIN):
+        if tail is None or (first < start and at + 1 < len(ends) and len(tail.group()) < MATERIAL_MIN):
             break
         first = max(begin, end - 120) + tail.start()
     return first
@@ -109,8 +109,8 @@ def _to_end(line: bytes, start: int, end: int) -> Extraction:
     # A key with a BEGIN is extracted from there.
     if found is None or b"BEGIN" in line[max(0, lowest - 64) : lowest]:
         return (), end
-    first = after_escape(line, start - len(found.group().rstrip(b"\\ \t\r\n\"'`,>|*#:;+-")))
-    first = min(first, _first_line(line, start, lowest))
+    first = start - len(found.group().rstrip(b"\\ \t\r\n\"'`,>|*#:;+-"))
+    first = after_escape(line, min(first, _first_line(line, start, lowest)))
     return (((first, end),), end) if is_key_material(line, first, start) else ((), end)
 
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from exporter.core.ahp.checkpoint import PROMPTS_MAX, Checkpoint, OpenTurn, RecordedText, digest_of, is_same, renumber
+from exporter.core.ahp.checkpoint import (
+    FINISHED_MAX,
+    PROMPTS_MAX,
+    Checkpoint,
+    OpenTurn,
+    RecordedText,
+    digest_of,
+    is_same,
+    renumber,
+)
 from exporter.core.ahp.values import Json
 
 
@@ -23,6 +32,21 @@ def test_a_turn_has_a_key_of_its_own_however_long_ago_its_prompt_was_given() -> 
 
     assert len(set(keys)) == len(keys)
     assert keys[:3] == _keys(["go on", "go on", "0"])
+
+
+def test_what_is_kept_of_finished_turns_is_bounded_and_their_count_is_not() -> None:
+    checkpoint, count = Checkpoint(), 3 * FINISHED_MAX
+    for number in range(count):
+        turn: Json = {"id": f"turn-{number}", "message": {"text": "go"}}
+        checkpoint.begin(turn, is_child=False)
+        checkpoint.finish(turn)
+
+        assert len(checkpoint.finished) <= FINISHED_MAX
+
+    kept = [turn.id for turn in checkpoint.finished]
+    assert (checkpoint.count, len(kept)) == (count, count - checkpoint.first)
+    assert kept == [f"turn-{number}" for number in range(checkpoint.first, count)]
+    assert len(kept) >= FINISHED_MAX // 2
 
 
 def _turn(id: str = "other", prompt: str = "", told: str = "", calls: str = "") -> Json:

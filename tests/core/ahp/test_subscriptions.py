@@ -160,8 +160,9 @@ def test_what_a_reconnect_calls_missing_is_not_asked_for_again() -> None:
     watching.begin()
 
     assert subscribed(watching) == set()
-    gaps = [event["data"]["reason"] for event in watching.durable() if event["type"] == "exporter.gap"]
-    assert gaps == ["the host has no such session any more"]
+    gaps = [event["data"] for event in watching.durable() if event["type"] == "exporter.gap"]
+    reason = "the host has no such session any more"
+    assert gaps == [{"reason": reason, "chat": host.chat, "fromTurn": 0, "toTurn": 1, "recovered": False}]
 
 
 @pytest.mark.parametrize(
@@ -221,6 +222,23 @@ def test_what_an_action_refers_to_is_read_once(action: Json) -> None:
         watching.hear(host.told.pop(0))
 
     assert [asked["params"]["uri"] for asked in watching.asked if asked["method"] == "resourceRead"] == ["x:/1"]
+
+
+def test_content_is_told_when_it_comes_although_nothing_else_happens_then() -> None:
+    host = ScriptedHost("0.9.0")
+    part = {"kind": "contentRef", "uri": "x:/1", "contentType": "text/plain"}
+    host.turns = [{"id": "t", "message": {"text": "p"}, "responseParts": [part], "state": "complete"}]
+    watching = Watching({}, version="0.9.0")
+    content = {"result": {"data": "y", "encoding": "utf-8"}}
+    watching.answer = lambda method, params: content if method == "resourceRead" else host.answer(method, params)
+    watching.withheld = {"resourceRead"}
+    watching.begin()
+    before = [event["type"] for event in watching.durable()]
+
+    watching.answer_withheld()
+
+    assert "exporter.content" not in before
+    assert [event["type"] for event in watching.durable()] == [*before, "exporter.content"]
 
 
 def test_nothing_is_read_of_an_action_that_refers_to_nothing() -> None:
@@ -356,6 +374,47 @@ def test_a_host_that_was_just_started_and_refuses_is_asked_again(code: int) -> N
     assert watching.observer.notice == ""
     prompts = [event["data"]["content"] for event in watching.durable() if event["type"] == "user.message"]
     assert prompts == [host.turns[0]["message"]["text"]]
+
+
+def test_a_host_that_is_asked_again_and_takes_its_time_is_asked_once() -> None:
+    watching = listing({"resource": "ahp-session:/a", "status": 8})
+    answers = watching.answer
+    failure = {"error": {"code": -32007, "message": "not yet"}}
+    watching.answer = lambda method, params: failure if method == "subscribe" else answers(method, params)
+    watching.begin()
+    watching.answer = answers
+    watching.withheld, watching.pace = {"subscribe"}, 0.0
+    for _ in range(3):
+        watching.now += 2
+        watching.observer.tick(watching.now)
+        watching._pump()
+    watching.answer_withheld()
+
+    asked = [each["params"].get("channel") for each in watching.asked if each.get("method") == "subscribe"]
+    assert asked.count("ahp-session:/a") == 2
+
+
+def test_a_state_is_to_be_stored_at_once_when_a_turn_has_ended_and_its_events_were_taken() -> None:
+    host = ScriptedHost("0.9.0")
+    watching = Watching({}, version="0.9.0")
+    watching.answer = host.answer
+    watching.begin()
+    subscriptions, urgent = watching.observer.subscriptions, dict[str, tuple[bool, bool, bool]]()
+
+    for step in ("start", "write", "end"):
+        STEPS[step](host)
+        for frame in host.told:
+            watching.observer.receive(json.dumps(frame), watching.now)
+        host.told.clear()
+        watching.now += 60
+        before = subscriptions.is_urgent
+        subscriptions.take(watching.now)
+        taken = subscriptions.is_urgent
+        subscriptions.save()
+        urgent[step] = (before, taken, subscriptions.is_urgent)
+
+    assert urgent["write"] == (False, False, False)
+    assert urgent["end"] == (False, True, False)
 
 
 def test_a_session_that_stays_unknown_is_let_go_of() -> None:

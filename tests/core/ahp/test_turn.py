@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from exporter.core.ahp.checkpoint import Checkpoint
-from exporter.core.ahp.turn import TurnOwner, TurnWriter, result_of
+from exporter.core.ahp.turn import TurnOwner, TurnWriter, result_of, text_id
 
 Json = dict[str, Any]
 Event = tuple[str, str, Json]
@@ -88,6 +88,14 @@ def test_of_a_text_that_was_told_in_part_the_rest_is_told() -> None:
     assert first[-1] == ("assistant.message", AT, {"content": "One ", "toolRequests": []})
     assert rest[0] == ("assistant.message", AT, {"content": "two", "toolRequests": []})
     assert [type for type, _, _ in rest] == ["assistant.message", "assistant.turn_end"]
+
+
+def test_the_id_of_a_text_is_that_of_every_version() -> None:
+    """A text that began before an update goes on after it."""
+    checkpoint = Checkpoint()
+    checkpoint.begin({"id": "t", "message": {"text": "go"}}, is_child=False)
+
+    assert text_id(TurnOwner(CHAT), checkpoint, "markdown") == "35880094-9274-5520-ab3f-eb8aff5e5596"
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ class Watching:
         self.asked: list[Json] = []
         self.telemetry: list[tuple[str, bytes]] = []
         self.elsewhere: set[str] = set()
+        self.withheld: set[str] = set()  # methods whose answers have not come yet
         self._known: set[tuple[str, str]] = set()
+        self._unanswered: list[Json] = []
         self.observer = self._observer()
 
     def _observer(self) -> HostObserver:
@@ -71,6 +73,14 @@ class Watching:
         self.observer.receive(_text(frame), self.now)
         self._pump()
 
+    def answer_withheld(self) -> None:
+        """Let the answers that were withheld come, and answer what is asked because of them."""
+        self.withheld.clear()
+        unanswered, self._unanswered = self._unanswered, []
+        for asked in unanswered:
+            self._say(asked["id"], self.answer(asked["method"], asked["params"]))
+        self._pump()
+
     def durable(self, session: str | None = None) -> list[Json]:
         return [e for e in self._of(session) if not e.get("ephemeral")]
 
@@ -87,7 +97,9 @@ class Watching:
             self.asked += together
             refused = self._overtaken(together)
             for asked in together:
-                if "method" in asked and "id" in asked and asked["id"] not in refused:
+                if asked.get("method") in self.withheld:
+                    self._unanswered.append(asked)
+                elif "method" in asked and "id" in asked and asked["id"] not in refused:
                     self._say(asked["id"], self.answer(asked["method"], asked["params"]))
             for id, uri in refused.items():
                 self._say(id, {"error": {"code": -32001, "message": f"Resource not found: {uri}"}})

@@ -45,6 +45,8 @@ def test_what_may_hand_telemetry_on_is_no_store(url: str, signal: str) -> None:
         ),
         ("http://h/api/v1/otlp/v1/metrics", "metrics", 30, "{}", "the last 0 days only. For 30 days set storage.tsdb"),
         ("http://h/api/v1/otlp/v1/metrics", "metrics", 3, "out_of_order_time_window: 1d12h", "the last 36 hours only"),
+        ("http://h/api/v1/otlp/v1/metrics", "metrics", 3, "out_of_order_time_window: 90m30s", "the last 2 hours only"),
+        ("http://h/otlp/v1/metrics", "metrics", 400, "out_of_order_time_window: 1y2w500ms", "the last 379 days only"),
         ("http://h/otlp/v1/logs", "logs", 3, LOKI, "of the last 7 days, which is enough"),
         ("http://h/otlp/v1/logs", "logs", 30, LOKI, "set limits_config.reject_old_samples_max_age to 31d or more"),
         ("http://h/otlp/v1/logs", "logs", 900, LOKI.replace("true", "false"), "logs of any age"),

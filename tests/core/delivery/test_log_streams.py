@@ -50,6 +50,17 @@ def test_a_long_session_has_a_stream_for_itself() -> None:
     assert not set(long.values()) & set(short.values())
 
 
+def test_a_long_session_that_finds_no_stream_of_its_own_waits_for_another_one() -> None:
+    streams = LogStreams()
+    long = [streams.take(f"long {number}", 0, 100) for number in range(STREAMS - _SHORT)]
+    assert len({tuple(each.values()) for each in long if each is not None}) == STREAMS - _SHORT
+
+    assert streams.take("one more", 0, 100) is None
+    streams.done("long 1")
+
+    assert streams.take("one more", 100, 200) == {100: (long[1] or {})[0]}
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, _SHORT - 1), st.booleans()), min_size=1, max_size=60))
 def test_no_stream_goes_back_by_more_than_its_hour(plan: list[tuple[int, int, bool]]) -> None:
     """Sessions begin one after the other, up to sixteen at once; each writes to any of its hours until it is done."""

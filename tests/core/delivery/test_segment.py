@@ -142,6 +142,14 @@ def test_a_segment_ends_at_its_number_of_events() -> None:
     assert [len(one.ids) for one in segments(content)] == [EVENTS_MAX, 1]
 
 
+@pytest.mark.parametrize("limits", [{"events_max": 2}, {"bytes_max": 2 * len(event("0")) + 2}], ids=["events", "bytes"])
+def test_a_segment_at_its_limit_takes_nothing_more(limits: dict[str, Any]) -> None:
+    """Not even what it has room for: a line without an event."""
+    content = event("0") + b"\n" + event("1") + b"\n"
+
+    assert build(content + b"\n" + b"rubbish\n", **limits).end.offset == len(content)
+
+
 def test_glued_events_stay_in_one_segment() -> None:
     """A position is the end of a line."""
     content = b"".join(event(str(number)) + b"\n" for number in range(EVENTS_MAX - 1)) + event("a") + event("b") + b"\n"
@@ -255,7 +263,9 @@ def test_live_events_are_redacted_and_those_refused_are_not_shown() -> None:
     assert (segment.lines, segment.ephemeral, segment.unsendable) == ([], 3, [])
 
 
-def test_what_a_sink_has_is_passed_over_without_being_redacted() -> None:
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_what_a_sink_has_is_passed_over_without_being_redacted(is_noted: bool) -> None:
+    seen = set[str]() if is_noted else None
     redacted: list[bytes] = []
 
     def watch(line: bytes) -> Redacted:
@@ -263,16 +273,24 @@ def test_what_a_sink_has_is_passed_over_without_being_redacted() -> None:
         return line
 
     content = b"".join(event(name, ephemeral=name == "e") + b"\n" for name in "abec")
-    seen: set[str] = set()
     builder = SegmentBuilder(START, watch, skip={"a", "c"}, seen=seen)
     lines, index = lines_of(content), 0
     while index < len(lines):
         index = builder.take(lines, index, len(lines))
     segment = builder.finish(content)
 
-    assert (segment.ids, segment.skipped, seen) == (["b"], 2, {"a", "b", "c"})
+    assert (segment.ids, segment.skipped) == (["b"], 2)
+    assert seen == ({"a", "b", "c"} if is_noted else None)
     assert redacted == [event("b")]
     assert segment.end.offset == len(content)
+
+
+def test_ids_are_noted_where_nothing_is_passed_over() -> None:
+    seen: set[str] = set()
+
+    segment = build(b"".join(event(name, ephemeral=name == "e") + b"\n" for name in "abe"), seen=seen)
+
+    assert (segment.ids, seen) == (["a", "b"], {"a", "b"})
 
 
 def test_both_kinds_of_hash_can_be_asked_of_one_segment() -> None:

@@ -123,6 +123,18 @@ def test_a_beginning_holds_for_its_own_agent_and_call() -> None:
     assert watcher.text("tool.shell_output", ["not known from where\n"]) == ""
 
 
+@pytest.mark.parametrize(
+    "type",
+    ["assistant.idle", "assistant.message", "assistant.message_start", "assistant.turn_start", "model.call_start",
+     "model.turn_started", "session.idle", "user.message"],
+)  # fmt: skip
+def test_what_an_agent_writes_after_its_turn_or_message_began_or_ended_is_whole(type: str) -> None:
+    watcher = Watcher()
+    watcher.see(event(type, ephemeral=False))
+
+    assert watcher.text("assistant.message_delta", ["one two\n"]) == "one two\n"
+
+
 def test_the_first_output_of_a_shell_is_known_by_its_number_also_on_its_other_stream() -> None:
     watcher = Watcher()
 

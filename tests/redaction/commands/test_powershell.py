@@ -43,6 +43,10 @@ def rule_of(command: str, tool: str = "powershell") -> str | None:
         ("Write-Output 'see `gh auth token`'", None),
         ("<# gh auth token #> dir", None),
         ("@'\ngh auth token\n'@ | Out-File t.txt", None),
+        ("@'\nit's; gh auth token\n'@ | Out-File t.txt", None),
+        ("@'\r\nit's; gh auth token\r\n'@ | Out-File t.txt", None),
+        ('@"\n5" wide; gh auth token\n"@ | Out-File t.txt', None),
+        ('@"\r\n5" wide; gh auth token\r\n"@ | Out-File t.txt', None),
         ("$env:PATH", None),
     ],
 )

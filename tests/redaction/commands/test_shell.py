@@ -42,6 +42,7 @@ def reaching(command: str) -> list[str]:
         "cat <<EOF\nshow b > f\nEOF\nshow a",
         "((x=1<<3))\nshow a",
         "cat <<A <<-B\nA\n\tB\nshow a",
+        "show a; cat <<''\n",
         "show \\\n a",
         "show 'a'",
         'show "a" # > file',

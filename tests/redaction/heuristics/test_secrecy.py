@@ -105,6 +105,13 @@ def test_made_value_is_a_secret(demand: Demand, template: str) -> None:
     assert is_secret(expanded(template, "judge"), demand)
 
 
+@each(["Battery-Horse-42", "maple7-harbour", "maple-7-harbour", "maple-harbour.42"], list(Placement))
+def test_words_with_dashes_and_digits_are_a_password_wherever_they_stand(value: str, placement: Placement) -> None:
+    demands = [demand for demand in UNCERTAIN if is_secret(value, demand, placement)]
+
+    assert demands == [Demand.PASSWORD]
+
+
 @each(OTHERS.split(" "), list(Placement))
 def test_value_with_another_meaning_is_no_secret(value: str, placement: Placement) -> None:
     assert not any(is_secret(value, demand, placement) for demand in UNCERTAIN)

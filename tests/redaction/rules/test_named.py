@@ -43,6 +43,14 @@ def test_a_value_is_found_behind_a_name_that_tells_whose_it_is(joined: str) -> N
     assert found("datadog-api-key", joined.format(name="DATADOG_API_KEY", value=value)) == [value]
 
 
+@pytest.mark.parametrize("left_out", ["", "...", "…", " [truncated]"])
+@pytest.mark.parametrize(("name", "is_one"), [("DATADOG_API_KEY", True), ("DATADOG_SITE_KEY", False)])
+def test_a_value_that_was_cut_off_is_found_behind_its_own_name_only(left_out: str, name: str, is_one: bool) -> None:
+    value = expanded(ROWS["datadog-api-key"].example, "named").partition("=")[2][:20]
+
+    assert found("datadog-api-key", f"{name}={value}{left_out}") == ([value] if is_one else [])
+
+
 @pytest.mark.parametrize("format_id", NAMES)
 @pytest.mark.parametrize("name", ["OTHER_API_KEY", "XBT_PRIVATE_KEYS_OF_SOMEBODY_ELSE_IN_ANOTHER_PLACE"])
 def test_a_value_behind_another_name_is_not_found(format_id: str, name: str) -> None:

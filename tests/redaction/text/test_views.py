@@ -61,6 +61,7 @@ def test_no_escape_is_cut_in_two() -> None:
     data = rb"ab\ncd\\ef\u0041gh"
 
     assert snapped(data, 3, 6) == (2, 6)
+    assert snapped(data[2:], 1, 4) == (0, 4)
     assert snapped(data, 4, 7) == (4, 6)
     assert snapped(data, 4, 8) == (4, 8)
     assert snapped(data, 13, 18) == (10, 18)

@@ -92,6 +92,16 @@ def test_a_cumulative_counter_begins_anew_after_a_silence_that_backends_forget_i
     assert starts == [999 * _MS] * 3 + [3_599_999 * _MS] * 2
 
 
+@pytest.mark.parametrize(("silence", "before"), [(300, [1, 1, 2]), (301, [1, 0, 1])])
+def test_a_series_is_as_it_was_after_a_silence_of_five_minutes(silence: float, before: list[float]) -> None:
+    """So far back Prometheus looks for the last value of a series."""
+    aggregate = Aggregate()
+
+    aggregate.add([tool_call(1), tool_call(1 + silence)])
+
+    assert [value for _, value in counts(sent(aggregate))][1:] == before
+
+
 def test_deltas_follow_each_other_without_a_gap() -> None:
     aggregate = Aggregate(DELTA)
 
@@ -306,6 +316,18 @@ def test_what_is_added_while_spans_of_time_grow_is_not_lost() -> None:
     assert sum(value for _, value in counts(sent(aggregate))) == 7
 
 
+def test_one_answer_holds_no_more_than_so_many_points_of_a_long_history() -> None:
+    aggregate = Aggregate(DELTA)
+    aggregate.add([tool_call(10 * step) for step in range(5_000)])
+
+    answers = []
+    while metrics := aggregate.points():
+        answers.append(len(counts(metrics)))
+        aggregate.accepted()
+
+    assert answers == [4_096, 904]
+
+
 def test_what_is_kept_as_bytes_and_is_none_of_ours_is_nothing() -> None:
     assert Aggregate.load(b"") is None
     assert Aggregate.load(b"\x93\x01\x02\x03") is None
@@ -480,6 +502,18 @@ def test_a_collection_has_one_time_and_a_new_series_begins_with_nothing() -> Non
     assert not aggregate.waits
 
 
+def test_a_series_that_is_collected_began_a_millisecond_before_its_first_point() -> None:
+    aggregate = Aggregate()
+    starts = []
+    for now in (200, 210):
+        aggregate.add([tool_call(now - 50)])
+        while metrics := aggregate.collect(T0 + now * SECOND):
+            starts += [point.start_ns - T0 for _, some in metrics for point in some]
+            aggregate.accepted()
+
+    assert starts == [200 * SECOND - _MS] * 3
+
+
 def test_times_grow_even_where_the_clock_goes_back_or_nothing_was_accepted() -> None:
     aggregate = Aggregate()
     aggregate.add([tool_call(100)])
@@ -598,9 +632,24 @@ def test_history_ends_with_some_points_more_of_each_series() -> None:
     aggregate.add([tool_call(100)])
     sent(aggregate)
 
-    [(_, last)] = aggregate.close()
+    [(instrument, last)] = aggregate.close()
     aggregate.accepted()
 
+    assert instrument is TOOL_CALLS
     assert [point.time_ns - T0 for point in last] == [100 * SECOND + place * _MS for place in range(1, 25)]
     assert {number(point) for point in last} == {1}
     assert not aggregate.close()
+
+
+@pytest.mark.parametrize("temporality", ["delta", "cumulative"])
+@pytest.mark.parametrize("is_history", [False, True])
+def test_only_a_history_of_sums_ends_with_points_more(temporality: Temporality, is_history: bool) -> None:
+    """What is collected goes on, and a delta that nothing was added to says nothing."""
+    aggregate = Aggregate(MetricStream(temporality))
+    aggregate.add([tool_call(100)])
+    if is_history:
+        sent(aggregate)
+    else:
+        _collected(aggregate, 101 * SECOND)
+
+    assert bool(aggregate.close()) is (is_history and temporality == "cumulative")

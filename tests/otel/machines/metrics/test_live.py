@@ -1,5 +1,6 @@
 """What passing events add to the metrics: counts and times, bounded, and nothing of what they say."""
 
+import itertools
 import json
 from typing import Any
 
@@ -56,6 +57,32 @@ def test_the_context_and_the_calls_of_a_model_are_measured() -> None:
     assert measured(metering, "session.usage_info", tokenLimit=200, currentTokens=50)["context.utilization"][0] == 0.25
     assert measured(metering, "model.call_final_result", result="http_5xx")["model_call.count"] == (1, ("http_5xx",))
     assert measured(metering, "model.call_final_result", result="hunter2")["model_call.count"] == (1, (OTHER,))
+
+
+# As the schema of CLI 1.0.102 has them: which outcomes each kind of decision has, and what it can be about.
+_OUTCOMES = {
+    "policy_resolved": "resolved degraded",
+    "spawn_completed": "succeeded failed",
+    "enforcement_state": "engaged inactive failed",
+    "access_denied": "denied",
+    "access_recorded": "allowed",
+    "bypass_decided": "approved declined",
+    "permissive_retry_decided": "approved declined",
+    "permissive_retry_completed": "succeeded failed",
+}
+_CONTROLS = ["process", "filesystem", "network", "routing", "bypass", "credentials", "platform"]
+_POINTS = ["shell", "builtin_filesystem", "search", "web_fetch", "mcp", "lsp"]
+_PLATFORMS = ("macos", "linux", "windows", OTHER)
+
+
+@pytest.mark.parametrize("kind", _OUTCOMES)
+def test_every_decision_that_the_sandbox_can_take_is_told_in_its_own_words(kind: str) -> None:
+    decisions = list(itertools.product([kind], _CONTROLS, _OUTCOMES[kind].split(), _POINTS, _PLATFORMS))
+    fields = ("kind", "control", "outcome", "enforcementPoint", "platform")
+
+    found = [measured(LiveMetering(), "sandbox.decision", **dict(zip(fields, one, strict=True))) for one in decisions]
+
+    assert [one["github.copilot.sandbox.operation.count"] for one in found] == [(1, one) for one in decisions]
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,24 @@ def test_a_permission_is_counted_by_decision_and_the_wait_for_it_timed() -> None
     assert of(metric.PERMISSION_WAIT, found) == {frozenset({"shell"}): 30}
 
 
+def test_the_duration_of_an_agent_is_told_with_the_models_of_its_last_call() -> None:
+    found = measure(
+        lines(
+            ("user.message", 0.0, {}),
+            ("assistant.turn_start", 1.0, {"turnId": "0"}),
+            ("session.usage_record", 2.0, {"usage": {"model": "m", "apiCallId": "r"}}),
+            ("assistant.message", 2.0, {"model": "m", "apiCallId": "r"}),
+            ("session.usage_record", 3.0, {"usage": {"model": "n", "apiCallId": "s"}}),
+            ("assistant.message", 3.0, {"model": "n", "apiCallId": "s"}),
+            ("assistant.turn_end", 4.0, {"turnId": "0"}),
+        )
+    )
+
+    of_agents = [dict(labels(one)) for one in found if one.instrument is metric.OPERATION_DURATION]
+    [agent] = [one for one in of_agents if one["gen_ai.operation.name"] == "invoke_agent"]
+    assert (agent["gen_ai.request.model"], agent["gen_ai.response.model"]) == ("n", "n")
+
+
 def test_a_hook_is_counted_and_timed() -> None:
     hook = {"hookInvocationId": "h", "hookType": "preToolUse"}
     found = totals(
@@ -244,6 +262,15 @@ def test_without_records_the_shutdown_tells_the_tokens_and_answers_what_they_wro
     by_type = {dict(key[1])["gen_ai.token.type"]: total for key, total in usage_of.items()}
     assert by_type == {"input": Total(3, 3100), "output": Total(3, 80)}
     assert of(metric.PREMIUM_REQUESTS, found) == {frozenset({"m"}): 1}
+
+
+def test_without_records_the_shutdown_tells_the_cost_of_a_model() -> None:
+    used = {"m": {"requests": {"count": 2, "cost": 1.5}, "usage": {}, "totalNanoAiu": 2.5e9}}
+
+    found = totals(measure(lines(START, ("session.shutdown", 4.0, {"modelMetrics": used}))))
+
+    of_m = [of(instrument, found) for instrument in (metric.COST, metric.PREMIUM_REQUESTS, metric.AIU)]
+    assert of_m == [{frozenset({"m"}): 1.5}, {frozenset({"m"}): 1.5}, {frozenset({"m"}): 2.5}]
 
 
 def test_a_shutdown_counts_only_what_was_used_since_the_shutdown_before() -> None:

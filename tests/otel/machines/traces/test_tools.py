@@ -35,12 +35,16 @@ def test_a_shell_of_cli_1_0_48_tells_its_exit_code_in_its_last_line() -> None:
     assert value(story.one("execute_tool bash bash"), names.EXIT_CODE) == 3
 
 
-def test_a_detached_shell_is_run_by_another_program() -> None:
+@pytest.mark.parametrize(("detach", "program", "path"), [(False, "bash", "/bin/bash"), (True, "sh", None)])
+def test_a_detached_shell_is_run_by_another_program_whose_path_is_not_known(
+    detach: bool, program: str, path: str | None
+) -> None:
     story = _asked()
-    story.start("call-1", arguments={"command": "x", "detach": True})
+    story.start("call-1", arguments={"command": "x", "detach": detach})
     story.complete("call-1")
 
-    assert value(story.one("execute_tool bash sh"), names.EXECUTABLE_NAME) == "sh"
+    shell = story.one(f"execute_tool bash {program}")
+    assert (value(shell, names.EXECUTABLE_NAME), value(shell, names.EXECUTABLE_PATH)) == (program, path)
 
 
 def test_a_tool_of_an_mcp_server_hides_the_name_of_the_server() -> None:

@@ -87,6 +87,9 @@ LEFT_ALONE = (
     "sourceMappingURL=data:application/json;base64,eyJ2ZXJzaW9uIjozLCJzb3VyY2VzIjpbXX0=",
     "arn:aws:secretsmanager:*:*:secret:MyThing-a1b2c3",
     "cache:x-api-key:q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py",
+    "X-Public-Key: q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py\nX-Cache-Key: q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py",
+    "X-Next-Page-Token: q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py\nX-Continuation-Token: q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py",
+    "X-Idempotency-Key: q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py\nX-Lock-Token: q7Zx2Lm9Vt4Kw8Rb3Nc6Hd1Fs5Jg0Py",
     "self._auth = get_authentication(); self._password = something_else",
 )
 

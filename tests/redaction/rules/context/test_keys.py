@@ -74,6 +74,18 @@ def test_nothing_of_a_key_is_left(shape: str, depth: int) -> None:
     assert result.endswith("\nafter it")
 
 
+@pytest.mark.parametrize("shape", [shape for shape, text in SHAPES.items() if "END RSA" in text])
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_nothing_is_left_of_a_key_whose_beginning_was_cut_off(shape: str, depth: int) -> None:
+    text = SHAPES[shape][len(SHAPES[shape]) // 3 :]
+
+    result = masked(RULES, f"before it\n{text}\nafter it", depth)
+
+    assert survivors(result) == []
+    assert "*" in result
+    assert result.endswith("\nafter it")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_block_of_any_kind_is_masked_whole(kind: str) -> None:
     assert masked(RULES, f"a {pem(kind)} b") == "a * b"

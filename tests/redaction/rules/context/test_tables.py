@@ -19,6 +19,12 @@ HIDDEN = (
     "INSERT INTO users (id, password, name) VALUES (1, '{0}', 'me'), (2, '{0}', 'you');",
     "COPY users (id, password) FROM stdin;\n1\t{0}\n2\t{0}\n",
 )
+# A head may say more than its name in its tag. Tables of HTML are read in text only.
+OF_HTML = (
+    "<tr><th>host</th><th>db_password</th></tr>\n<tr><td>alpha</td><td>{0}</td></tr>",
+    '<tr><th title="the host">host</th><th title="Public">password</th></tr>\n<tr><td>alpha</td><td>{0}</td></tr>',
+    '<tr><th>host</th><th class="x-id">Token</th></tr>\n<tr><td>alpha</td><td>{0}</td></tr>',
+)
 LEFT_ALONE = (
     "host,db_password\nalpha,none\n# one\n# two\n# three\n# four\nbeta,{0}\n",
     "host,db_password\nalpha,none\n\nalpha,{0}\n",
@@ -33,6 +39,13 @@ def test_the_column_of_a_secret_is_masked_in_every_row(table: str, depth: int) -
     shown = f"Shown:\n{table}"
 
     assert masked(RULES, shown.format(expanded("<base62:16>", "tables")), depth) == shown.format("*")
+
+
+@each(OF_HTML)
+def test_the_column_of_a_secret_is_masked_below_its_head_in_html(table: str) -> None:
+    shown = f"<table>{table}</table>"
+
+    assert masked(RULES, shown.format(expanded("<base62:24>", "tables")), 0) == shown.format("*")
 
 
 def test_a_column_of_a_drawn_box_is_masked() -> None:
