@@ -14,6 +14,11 @@ _AROUND: Final = 80
 _PIECE_BYTES: Final = 8 << 20
 
 
+def words_of_ours(data: bytes) -> set[str]:
+    """Return the words of our markers and ids in some bytes, as the index of the store has them."""
+    return {word.decode() for one in _OURS.findall(data) for word in re.findall(rb"[0-9a-z]+", one.lower())}
+
+
 class Search:
     """Looks for all of these values at once."""
 
