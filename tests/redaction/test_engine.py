@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from urllib.parse import quote
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from redaction.allowlist import Allowed
@@ -141,7 +141,8 @@ def _secret_of(name: str, match: re.Match[str]) -> str:
 def test_everything_that_detect_secrets_matches_is_masked(number: int) -> None:
     name, pattern = PATTERNS[number]
 
-    @settings(max_examples=40)
+    # By chance nearly all of the first examples may be single digits, which are no passwords of addresses.
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
     @given(st.from_regex(pattern, alphabet=ASCII))
     def check(text: str) -> None:
         match = pattern.search(text)
