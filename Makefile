@@ -60,7 +60,7 @@ check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with sho
 
 # Those of loki, jaeger and collector take 5 to 10 minutes of processor each, more than CI has: name them in ARGS.
 backends: $(TOOLS) ## build or unpack real backends into the user's cache, once; ARGS="loki jaeger collector" those that take long
-	@$(BIN)/python -m tests.backends.install --minutes 12 $(or $(ARGS),prometheus victoriametrics phoenix)
+	@$(BIN)/python -m tests.backends.install --minutes 10 $(or $(ARGS),prometheus victoriametrics phoenix)
 
 real: $(TOOLS) ## run the tests that drive real programs (Copilot CLI from npm, promtool, Chromium, tinyproxy, nginx, Phoenix from PyPI)
 	@missing=; for one in npm:npm promtool:prometheus chromium:chromium tinyproxy:tinyproxy-bin nginx:nginx-light; do \
