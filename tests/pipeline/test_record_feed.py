@@ -106,6 +106,13 @@ async def test_metrics_are_packed_to_be_counted(parts: Parts) -> None:
     assert feed.stream("run-1", None) == "run-1"
 
 
+def _rest_for_an_hour(file: SessionFile, parts: Parts) -> None:
+    """Let a file look as if nobody had written to it for an hour."""
+    long_ago = time.time() - 3_600
+    os.utime(file.path, (long_ago, long_ago))
+    file.refresh(parts.files)
+
+
 async def test_a_session_that_was_left_open_has_an_ending_once(parts: Parts) -> None:
     written, file = parts.session()
     written.append(*DEMO[:_OPEN])
@@ -118,9 +125,7 @@ async def test_a_session_that_was_left_open_has_an_ending_once(parts: Parts) -> 
     assert await feed.ending(file, walk) is None  # it was written just now
     assert not feed.is_left_open(file)
 
-    long_ago = time.time() - 3_600
-    os.utime(written.path, (long_ago, long_ago))
-    file.refresh(parts.files)
+    _rest_for_an_hour(file, parts)
 
     assert feed.is_left_open(file)
     ending = await feed.ending(file, walk)
@@ -143,9 +148,7 @@ async def test_what_an_exporter_before_this_one_left_open_has_an_ending_too(part
     assert await feed.ending(file, walk) is None  # it was written just now
     assert not feed.is_left_open(file)
 
-    long_ago = time.time() - 3_600
-    os.utime(written.path, (long_ago, long_ago))
-    file.refresh(parts.files)
+    _rest_for_an_hour(file, parts)
 
     assert feed.is_left_open(file)
     ending = await feed.ending(file, walk)
