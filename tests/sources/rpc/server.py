@@ -42,13 +42,14 @@ class MadeUpServer:
         self.page_max = 1000
         self._writers: list[asyncio.StreamWriter] = []
         self._changed = asyncio.Condition()
+        self._changes = 0
         self._forgotten = 0  # cursors up to this number are of before the last compaction
         self._snapshots: dict[str, list[dict[str, Any]]] = {}
 
     async def add(self, *events: dict[str, Any]) -> None:
         async with self._changed:
             self.history += events
-            self._changed.notify_all()
+            self._tell()
 
     async def rewind(self, count: int, *events: dict[str, Any]) -> None:
         """Keep so many events, in the file as well, tell it as the real server does, and go on with others."""
@@ -56,7 +57,7 @@ class MadeUpServer:
         async with self._changed:
             self.file = [*self.history[:count], *events]
             self.history = [*self.history[:count], {**told, "timestamp": "t", "parentId": None}, *events]
-            self._changed.notify_all()
+            self._tell()
 
     async def compact(self, *events: dict[str, Any]) -> None:
         """Add events, the last of which is a compaction: as at the real server, the file alone keeps every start."""
@@ -65,7 +66,11 @@ class MadeUpServer:
             self._forgotten += len(self.history) + len(events)
             kept = (one for one in (*self.history, *events[:-1]) if not one.get("ephemeral"))
             self.history = [*(one for one in kept if one["type"] != "tool.execution_start"), events[-1]]
-            self._changed.notify_all()
+            self._tell()
+
+    def _tell(self) -> None:
+        self._changes += 1
+        self._changed.notify_all()
 
     def send(self, message: dict[str, Any]) -> None:
         for writer in self._writers:
@@ -131,9 +136,11 @@ class MadeUpServer:
     async def _read(self, params: dict[str, Any]) -> Any:
         async with self._changed:
             if self._start(params)[0] >= len(self.history) and params.get("waitMs"):
+                # Since Python 3.13 a reader that hangs up wakes another one, which is no change.
+                seen = self._changes
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(params["waitMs"] / 1000):
-                        await self._changed.wait()
+                        await self._changed.wait_for(lambda: self._changes != seen)
         start, status = self._start(params)
         end = min(len(self.history), start + min(params["max"], self.page_max))
         events = [
