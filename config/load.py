@@ -1,5 +1,6 @@
 """Loads the settings: flags over environment over file over defaults, each with its origin."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ def wants_json_log(file: Path | None, environ: Mapping[str, str]) -> bool:
 def _check_homes(settings: Settings, given: Given) -> None:
     """A directory that is named literally has to be there; a pattern waits for directories."""
     for home in homes_of(settings):
-        if not Path(home).is_dir() and not is_pattern(home):
+        if not os.path.isdir(home) and not is_pattern(home):  # noqa: PTH112  Path raises for a closed directory
             message = f"{home} is not a directory, and the sessions of the CLI are read from it"
             raise given.error(message, "correct the path, or start the CLI with this directory once")
 

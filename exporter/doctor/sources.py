@@ -137,9 +137,12 @@ def copilot_home(home: Path, found: SessionFacts) -> Iterator[Check]:
 def _is_there(path: Path) -> bool:
     """Tell whether there is something, or may be: nobody can look into a closed directory."""
     try:
-        return path.exists()
-    except PermissionError:
+        path.stat()  # Path.exists says False of a closed directory since Python 3.14
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
         return True
+    return True
 
 
 def cli_versions(found: SessionFacts) -> Iterator[Check]:

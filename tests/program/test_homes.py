@@ -118,6 +118,17 @@ def test_what_cannot_be_read_is_said_once_and_taken_in_when_it_can(shared: Machi
     assert not any("could not be checked" in one for one in failed)
 
 
+def test_a_directory_that_is_named_and_is_behind_a_closed_one_is_refused_in_words(shared: Machine) -> None:
+    bert = home(shared, BERT)
+    bert.mkdir(parents=True)
+    bert.parent.chmod(0o700)
+    shared.homes = [str(bert)]
+
+    refused = shared.exporter("run", prefix=as_service(shared))
+
+    assert (refused.returncode, f"{bert} is not a directory" in refused.stderr) == (3, True), refused.stderr
+
+
 def test_with_the_one_capability_of_the_unit_closed_homes_are_read(shared: Machine) -> None:
     anna, bert = person(shared, ANNA, 1), person(shared, BERT, 2)
 
