@@ -242,7 +242,9 @@ class Trials:
         for number, file in enumerate(missing):
             print(f"Measuring what {file} reaches: {number + 1} of {len(missing)}.", file=sys.stderr, flush=True)
             measured = self._child(partial(reach.record, self.copy, file), seconds=_RECORD_SECONDS_MAX)
-            kept[file] = [files[file], measured if isinstance(measured, dict) else {}]
+            if not isinstance(measured, dict):  # killed, or too slow: without its tests mutants would seem to survive
+                raise TypeError(f"{file} was not measured: {measured or 'it did not end in time'}")
+            kept[file] = [files[file], measured]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({file: kept[file] for file in files if file in kept}))
         found = Reach()
