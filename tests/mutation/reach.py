@@ -157,7 +157,9 @@ def record(root: Path, file: str) -> dict[str, Any]:
     setattr(builtins, _NOTE, recorder.called)
     sys.dont_write_bytecode = True
     sys.meta_path.insert(0, _Importer(root))
-    pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0", file], plugins=[recorder])
+    status = pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=0", file], plugins=[recorder])
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        raise RuntimeError(f"pytest ended with {status!r}")
     return {
         test: [round(seconds, 4), sorted(recorder.reach.calls[test])]
         for test, seconds in recorder.reach.seconds.items()

@@ -72,7 +72,7 @@ class Trials:
             if not (root / name).exists():
                 continue
             if (root / name).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "mutation")
+                ignored = shutil.ignore_patterns("__pycache__", "test_mutation.py")
                 shutil.copytree(root / name, self.copy / name, ignore=ignored)
             else:
                 shutil.copy2(root / name, self.copy / name)
