@@ -289,6 +289,7 @@ class Session:
         return added
 
     def _creation_failed(self, error: Json, now: float) -> None:
+        self.identify("")  # no session of the CLI comes of it
         data = {"errorType": text(error, "errorType") or "creation", "message": text(error, "message")}
         self.emit([Draft(id_of(self.uri, "creation", data), "session.error", moment(now), data)])
 

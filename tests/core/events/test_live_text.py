@@ -156,6 +156,20 @@ def test_texts_are_kept_apart_and_what_has_nothing_to_show_is_left_out() -> None
     assert watcher.see(event("assistant.message_delta", messageId="one", deltaContent="")) is None
 
 
+@pytest.mark.parametrize(
+    ("type", "name"),
+    [("assistant.reasoning_delta", "reasoningId"), ("assistant.tool_call_delta", "toolCallId")],
+)  # fmt: skip
+def test_two_texts_of_a_kind_are_two_by_what_names_them(type: str, name: str) -> None:
+    watcher = Watcher()
+    watcher.see(DELTAS[type][2])
+    half, rest = TOKEN[:12], TOKEN[12:]
+
+    assert watcher.text(type, [half], **{name: "one"}) == ""
+    assert watcher.text(type, [f"{rest[:4]} is not it\n"], **{name: "two"}) == f"{rest[:4]} is not it\n"
+    assert rest not in watcher.text(type, [f"{rest} is it\n"], **{name: "one"})
+
+
 def test_a_snapshot_shows_the_whole_text_without_a_secret_that_is_not_complete() -> None:
     watcher = Watcher()
 

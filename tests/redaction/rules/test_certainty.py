@@ -87,6 +87,11 @@ def test_the_header_of_a_web_token_proves_it() -> None:
     assert sure(web_token({"purpose": "session", "v": "2"})) == [("jwt", "low")]
 
 
+@pytest.mark.parametrize("name", ["alg", "typ", "enc", "kid", "cty"])
+def test_any_one_name_of_a_header_proves_a_web_token(name: str) -> None:
+    assert sure(web_token({name: "x"})) == [("jwt", "proven")]
+
+
 def test_a_key_that_is_no_base64_is_less_sure() -> None:
     key = b64encode(KEY).decode()
 

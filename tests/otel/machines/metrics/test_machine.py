@@ -243,6 +243,13 @@ def test_answers_that_name_no_model_are_part_of_the_totals_of_a_shutdown() -> No
     assert sum(of(metric.OUTPUT_TOKENS, found).values()) == 70
 
 
+@pytest.mark.parametrize("instrument", [metric.OUTPUT_TOKENS, metric.CALL_OUTPUT_TOKENS])
+def test_an_answer_without_a_record_counts_what_it_wrote(instrument: Instrument) -> None:
+    told = lines(("user.message", 1, {}), ("assistant.turn_start", 2, {}), ("assistant.message", 3, answered(30)))
+
+    assert sum(of(instrument, totals(measure(told))).values()) == 30
+
+
 def test_without_records_the_shutdown_tells_the_tokens_and_answers_what_they_wrote() -> None:
     found = totals(
         measure(

@@ -82,7 +82,7 @@ def test_a_notification_wakes_an_idle_session() -> None:
     story.ask()
     story.answer()
     story.end_turn()
-    story.tell("system.notification", {"kind": {"type": "shell_completed", "shellId": "s", "exitCode": 0}})
+    told = story.tell("system.notification", {"kind": {"type": "shell_completed", "shellId": "s", "exitCode": 0}})
     story.tell("assistant.message", {"content": "", "toolRequests": [{"toolCallId": "made-up", "name": "read_bash"}]})
     story.start("made-up", "read_bash")
     story.complete("made-up")
@@ -92,6 +92,7 @@ def test_a_notification_wakes_an_idle_session() -> None:
 
     first, woken = [span for span in story.spans if span.operation == "invoke_agent"]
     assert said(woken) == ["system.notification"]
+    assert told.context == woken.context
     assert woken.events[0].attributes == {
         names.NOTIFICATION_TYPE: "shell_completed", names.NOTIFICATION_SHELL_ID: "s", names.NOTIFICATION_EXIT_CODE: 0,
     }  # fmt: skip
