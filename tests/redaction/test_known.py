@@ -58,12 +58,20 @@ def test_values_that_would_blank_a_log_are_ignored(value: str) -> None:
     assert not KnownValues([value])
 
 
-@pytest.mark.parametrize("value", ["zz-made-env-value-12345", "correct horse 9 battery", "Xk29fjQ1", b"bytes-value-77"])
+@pytest.mark.parametrize(
+    "value", ["zz-made-env-value-12345", "correct horse 9 battery", "Xk29fjQ1", "garden-chair-", b"bytes-value-77"]
+)
 def test_values_that_look_like_secrets_are_known(value: str | bytes) -> None:
     known = KnownValues([value])
     data = value if isinstance(value, bytes) else value.encode()
 
     assert (2, 2 + len(data)) in list(known.find(b"a %b b %b" % (data, data)))
+
+
+def test_a_value_of_the_environment_that_is_no_utf8_is_found_in_an_address() -> None:
+    found = list(KnownValues([b"Xk29\xfffjQ1".decode("utf-8", "surrogateescape")]).find(b"?a=Xk29%FFfjQ1&b"))
+
+    assert (3, 14) in found
 
 
 def test_every_form_is_found() -> None:

@@ -82,6 +82,13 @@ def test_of_a_secret_too_long_to_be_held_the_rest_is_dropped_and_what_follows_is
     assert told.endswith("] more of it")
 
 
+def test_after_its_end_a_stream_is_used_again_and_forgets_what_came_before() -> None:
+    stream = ENGINE.stream("x")
+
+    assert stream.feed("für den Zugang password=") + stream.flush() == "für den Zugang password="
+    assert stream.feed("Blau7Garten3x für alle ") + stream.flush() == "Blau7Garten3x für alle "
+
+
 def test_a_key_without_an_end_is_held_however_long_it_is() -> None:
     text = expanded("-----BEGIN RSA PRIVATE KEY-----\n" + "<base64:64>\n" * 30, "stream")
 

@@ -71,10 +71,11 @@ def test_a_record_after_the_answer_is_not_a_second_call() -> None:
     story = Story()
     story.ask()
     story.tell("assistant.message", {"model": "m", "apiCallId": "one", "toolRequests": []})
-    story.tell("session.usage_record", {"usage": {"model": "m", "apiCallId": "one"}})
+    told = story.tell("session.usage_record", {"usage": {"model": "m", "apiCallId": "one"}})
     story.end_turn()
 
     assert story.tree() == ["invoke_agent", "  chat m"]
+    assert told.context == story.one("invoke_agent").context
 
 
 def test_a_notification_wakes_an_idle_session() -> None:
@@ -227,16 +228,16 @@ def test_a_shutdown_ends_an_interaction_with_its_last_event() -> None:
     assert names.ORPHANED not in root.attributes
 
 
-def test_a_fork_refers_to_the_interaction_in_the_session_that_it_was_made_of() -> None:
+@pytest.mark.parametrize("title", ['"a (b)" ', ""])
+def test_a_fork_refers_to_the_interaction_in_the_session_that_it_was_made_of(title: str) -> None:
     source, fork = Story(), Story()
     source.machine = type(source.machine)("99999999-2222-3333-4444-555555555555")
     for story in (source, fork):
         story.ask()
         story.answer()
         story.end_turn()
-    message = (
-        'Forked from "a (b)" (99999999-2222-3333-4444-555555555555) as "c" (11111111-2222-3333-4444-555555555555).'
-    )
+    origin, copy = "(99999999-2222-3333-4444-555555555555)", "(11111111-2222-3333-4444-555555555555)"
+    message = f'Forked from {title}{origin} as "c" {copy}.'
     fork.tell("session.info", {"infoType": "fork", "message": message})
     fork.ask("second")
     fork.answer()

@@ -46,6 +46,12 @@ def test_nothing_said_is_no_message(said: dict[str, Any]) -> None:
     assert messages.system_instructions(_event("system.message", **said)) is None
 
 
+def test_a_request_without_arguments_says_so() -> None:
+    told = messages.output_messages(_event("assistant.message", toolRequests=[{"toolCallId": "c", "name": "bash"}]))
+
+    assert json.loads(told)[0]["parts"] == [{"type": "tool_call", "id": "c", "name": "bash", "arguments": None}]
+
+
 _LONG = st.sampled_from(["", "x", '"', "\n", "\0", "é", "\ud800", "🎈"])
 _SIZES = st.sampled_from([1, 1_000, 20_000, 66_000])
 
