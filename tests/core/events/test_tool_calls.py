@@ -9,7 +9,6 @@ from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.redaction import Redacted
 from exporter.core.events.tool_calls import CallTold, told_by
 
-
 PASS = "printed.pass"
 
 
