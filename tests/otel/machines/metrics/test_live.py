@@ -51,6 +51,15 @@ def test_a_wait_for_a_person_is_measured_when_it_ends(asked: str, answered: str,
     assert "wait.duration" not in measured(metering, answered, LATER, requestId="r")
 
 
+@pytest.mark.parametrize(("at", "days"), [("2026-11-25T10:00:00.000Z", 7.0), ("2026-11-25T10:00:00.001Z", None)])
+def test_a_wait_lasts_a_week_at_most(at: str, days: float | None) -> None:
+    metering = LiveMetering()
+    measured(metering, "user_input.requested", requestId="r")
+
+    found = measured(metering, "user_input.completed", at, requestId="r").get("wait.duration")
+    assert found == (None if days is None else (days * 86_400, ("user_input",)))
+
+
 def test_the_context_and_the_calls_of_a_model_are_measured() -> None:
     metering = LiveMetering()
 

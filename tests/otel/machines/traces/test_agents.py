@@ -1,5 +1,7 @@
 """Sub-agents as spans: below the tool that spawned them, in whatever order their events come."""
 
+import pytest
+
 from otel import names
 from tests.otel.story import Story, value
 
@@ -47,6 +49,20 @@ def test_an_agent_in_the_foreground_is_below_its_tool() -> None:
     assert value(agent, names.SUBAGENT_TOKENS) == 110
     assert value(agent, names.INPUT_TOKENS) == 100
     assert value(story.one("invoke_agent"), names.INPUT_TOKENS) == 200
+
+
+@pytest.mark.parametrize(("type", "is_orphan"), [("session.resume", True), ("session.shutdown", None)])
+def test_an_agent_at_work_is_an_orphan_after_a_crash_and_ends_with_its_session(
+    type: str, is_orphan: bool | None
+) -> None:
+    story = _spawned()
+    story.tell("subagent.started", SPAWNED, agent="a-1")
+    story.tell("assistant.turn_start", {"turnId": "0", "parentToolCallId": "call-t"}, agent="a-1")
+    story.tell(type)
+
+    agent = story.one("invoke_agent explore")
+    assert value(agent, names.ORPHANED) is is_orphan
+    assert value(agent, names.ERROR_TYPE) == ("process_crash" if is_orphan else None)
 
 
 def test_an_agent_that_outlives_its_interaction_stays_in_its_trace() -> None:

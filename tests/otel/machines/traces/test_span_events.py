@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from otel import names
+from otel import names, payloads
 from otel.event import read
 from otel.machines.traces import span_events
 from otel.model import Attributes
@@ -53,3 +53,10 @@ def test_an_event_of_a_span_says_what_the_session_said(kind: str, data: dict[str
     assert event is not None
 
     assert span_events.SPAN_EVENTS[kind](event)[1] == attributes
+
+
+@pytest.mark.parametrize(("legacy", "turn"), [(False, "t"), (True, None)])
+def test_a_message_of_a_person_names_its_turn_but_in_the_shape_of_cli_1_0_48(legacy: bool, turn: str | None) -> None:
+    said = payloads.UserMessage(source="user", turn_id="t")
+
+    assert span_events.user_message(said, legacy=legacy)[1].get(names.USER_MESSAGE_TURN) == turn

@@ -35,6 +35,14 @@ def test_a_shell_of_cli_1_0_48_tells_its_exit_code_in_its_last_line() -> None:
     assert value(story.one("execute_tool bash bash"), names.EXIT_CODE) == 3
 
 
+def test_a_shell_that_says_no_exit_code_has_none() -> None:
+    story = _asked()
+    story.start("call-1")
+    story.complete("call-1", result={"content": "<exited with exit code >"})
+
+    assert value(story.one("execute_tool bash bash"), names.EXIT_CODE) is None
+
+
 @pytest.mark.parametrize(("detach", "program", "path"), [(False, "bash", "/bin/bash"), (True, "sh", None)])
 def test_a_detached_shell_is_run_by_another_program_whose_path_is_not_known(
     detach: bool, program: str, path: str | None
@@ -75,7 +83,7 @@ def test_a_permission_is_below_the_tool_that_needs_it() -> None:
     story = _asked()
     request = {"kind": "shell", "toolCallId": "call-1"}
     story.start("call-1")
-    story.tell("permission.requested", {"requestId": "r", "permissionRequest": request})
+    asked = story.tell("permission.requested", {"requestId": "r", "permissionRequest": request})
     story.tell("permission.completed", {"requestId": "r", "result": {"kind": "approved"}}, after=700)
     story.complete("call-1")
     story.tell("permission.requested", {"requestId": "s", "permissionRequest": {"kind": "url"}})
@@ -86,6 +94,7 @@ def test_a_permission_is_below_the_tool_that_needs_it() -> None:
         "invoke_agent", "  chat model-x", "  execute_tool bash bash", "    permission", "  permission",
     ]  # fmt: skip
     first, second = [span for span in story.spans if span.operation == "permission"]
+    assert asked.context == first.context
     assert first.end_ns - first.start_ns == 700_000_000
     assert [value(span, names.PERMISSION_RESULT) for span in (first, second)] == ["approved", "denied"]
 
@@ -106,9 +115,10 @@ def test_an_external_tool_lasts_as_long_as_its_tool_and_knows_the_trace_of_the_c
 
 def test_hooks_are_spans_and_are_told_before_during_and_after() -> None:
     story = Story()
+    begun: list[Context | None] = []
 
     def hook(kind: str, invocation: str, **end: object) -> None:
-        story.tell("hook.start", {"hookInvocationId": invocation, "hookType": kind})
+        begun.append(story.tell("hook.start", {"hookInvocationId": invocation, "hookType": kind}).context)
         story.tell("hook.end", {"hookInvocationId": invocation, "hookType": kind, "success": True, **end})
 
     hook("sessionStart", "h-1")
@@ -125,6 +135,8 @@ def test_hooks_are_spans_and_are_told_before_during_and_after() -> None:
     assert [said(span) for span in hooks] == [[], [], ["hook.start", "hook.end"]]  # the agent's span has ended
     assert {span.parent_id for span in hooks} == {root.context.span_id}
     assert [span.status for span in hooks] == [Status.UNSET, Status.ERROR, Status.UNSET]
+    assert begun[1:] == [span.context for span in hooks[1:]]  # the first waits for an interaction
+    assert root.events[-1].attributes[names.HOOK_DURATION] == (hooks[1].end_ns - hooks[1].start_ns) / 1e9 == 0.01
 
 
 @pytest.mark.parametrize(
