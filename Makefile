@@ -43,9 +43,9 @@ test: $(TOOLS) ## run every test that needs no other program
 quick: $(TOOLS) ## run the tests of units, in about a minute
 	@$(BIN)/python -m pytest $(QUICK) $(UNITS:%=tests/%) $(ARGS)
 
-newest: $(TOOLS) ## run the tests of units without servers on the newest Python, of Debian's development suite
+newest: $(TOOLS) ## run the tests of the pure parts and of the daemon on the newest Python, of Debian's development suite
 	@python=$$($(BIN)/python -m tests.packages.newest_python) && if [ -n "$$python" ]; then \
-	  PYTHONPATH=. $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) $(ARGS); fi
+	  PYTHONPATH=. $$python -m pytest -p no:cacheprovider $(QUICK) $(PURE:%=tests/%) tests/daemon $(ARGS); fi
 
 check: $(TOOLS) ## lint, format, types, layers, and whatever can drift, with short fuzzes
 	@red=; \
