@@ -143,7 +143,7 @@ class OtlpEndpoint:
         try:
             answer = self._sender.send(signal, body)
         except NoAnswer as error:
-            raise NoAnswerError(str(error)) from None
+            raise NoAnswerError(str(error), unsent=error.unsent) from None
         return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message, answer.fault)
 
     def ask(self, path: str) -> str | None:
