@@ -73,7 +73,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     headers: Headers of every request, such as authorization, sent to this endpoint only.
     allow_http: Send headers over http:// to an address that is not loopback; anybody on the way can read them.
     timeout_seconds: Timeout of one request, after which it is retried.
-    compression: Compression of requests.
+    compression: Compression of requests: auto: gzip, but none to an address on loopback; gzip; none.
     certificate_file: CA certificates (PEM) to trust instead of those of the system.
     client_certificate_file: Client certificate (PEM).
     client_key_file: Private key (PEM) of the client certificate.
@@ -106,7 +106,7 @@ class Otel(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = field(default_factory=dict)
     allow_http: bool = False
     timeout_seconds: Annotated[float, setting(ge=0.1, le=600)] = 10.0
-    compression: Literal["gzip", "none"] = "gzip"
+    compression: Literal["auto", "gzip", "none"] = "auto"
     certificate_file: Annotated[str | None, setting("/etc/ssl/otel-ca.pem", path=True)] = None
     client_certificate_file: Annotated[str | None, setting("/etc/ssl/otel.pem", path=True)] = None
     client_key_file: Annotated[str | None, setting("/etc/ssl/otel.key", path=True)] = None

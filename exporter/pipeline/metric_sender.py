@@ -20,7 +20,7 @@ from exporter.pipeline.sink_state import SinkState
 from exporter.state.marks import StoreDamagedError, StoreUnwritableError
 from exporter.state.quarantine import QuarantineFullError
 
-_SEGMENTS_MAX: Final = 64
+_SEGMENTS_MAX: Final = 32
 _POLL_SECONDS: Final = 0.1
 _RETRY_SECONDS: Final = 1.0
 _OLD_SECONDS: Final = 60.0

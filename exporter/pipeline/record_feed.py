@@ -24,13 +24,13 @@ from exporter.sources.files.session_file import SessionFile
 
 _MACHINES_MAX: Final = 256
 _CLOSED_MACHINES_MAX: Final = 16
-_EVENTS_MAX: Final = 1_500
+_EVENTS_MAX: Final = 1_000
 _SLICE_EVENTS: Final = 256
 _CRASHED_SECONDS: Final = 5.0
 _CLOSED_SECONDS: Final = 60.0
-_CACHE_BYTES_MAX: Final = 12 << 20
+_CACHE_BYTES_MAX: Final = 8 << 20
 _RECORD_BYTES: Final = 300
-_PENDING_BYTES_MAX: Final = 8 << 20
+_PENDING_BYTES_MAX: Final = 5 << 20
 _WAIT_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.005
 

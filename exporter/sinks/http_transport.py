@@ -22,6 +22,7 @@ _KEEP_ALIVE_SECONDS: Final = 5.0
 _REASON_CHARACTERS_MAX: Final = 300
 _SECRET_CHARACTERS_MIN: Final = 6
 _PROGRESS_BYTES: Final = 65_536
+_NO_CONNECTION: Final = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
 _GZIP: Final = (b"gzip", b"x-gzip")
 _GZIP_WINDOW: Final = 31
 
@@ -84,10 +85,11 @@ class HttpClient:
             reason = f"the proxy {_shown(self._proxy or '')} refuses: {error}"  # a status and its phrase
         except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.RemoteProtocolError, OSError) as error:
             through = "" if self._proxy is None else f"through the proxy {_shown(self._proxy)}: "
-            raise NoAnswerError(through + _described(error, headers)) from error
+            unsent = isinstance(error, _NO_CONNECTION)
+            raise NoAnswerError(through + _described(error, headers), unsent=unsent) from error
         except (RuntimeError, ValueError) as error:
-            reason = f"the request could not be made: {type(error).__name__}"
-        raise NoAnswerError(reason)
+            raise NoAnswerError(f"the request could not be made: {type(error).__name__}") from None
+        raise NoAnswerError(reason, unsent=True)
 
     def close(self) -> None:
         """Close the connections; requests in flight may fail."""
@@ -134,7 +136,7 @@ class HttpTransport:
             return self._client.request(method, path, headers, body, answer_bytes_max=answer_bytes_max)
         except NoAnswerError as error:
             if why := distrusted(error):
-                raise NoAnswerError(why) from error
+                raise NoAnswerError(why, unsent=error.unsent) from error
             raise
 
     async def close(self) -> None:

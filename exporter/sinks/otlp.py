@@ -133,7 +133,7 @@ class Otlp(Sink):
     streams go by the hour.
 
     `rejected` counts the spans, log records and points that the endpoint rejected in requests that it accepted.
-    `repeated` counts records that were sent again because there was no answer the first time.
+    `repeated` counts records that were sent again because a request with them was sent and not answered.
     """
 
     unproved = "an OTLP endpoint cannot be asked what it holds"
@@ -242,14 +242,14 @@ class Otlp(Sink):
         """Send a request and return what each part is answered; what is refused may be of one part alone."""
         token = self.token()
         body = self._body(parts)
-        records = {(part.stream, one) for part in parts for one in part.ids} if self._unanswered else set()
-        self.repeated += len(self._unanswered & records)
-        self._unanswered -= records
         try:
             answer = await self._threads.call(lambda: self.post(body))
         except NoAnswerError as error:
-            self._unanswered.update((part.stream, one) for part in parts for one in part.ids)
+            if not error.unsent:
+                self._count_repeats(parts)
+                self._unanswered.update((part.stream, one) for part in parts for one in part.ids)
             return _for_each(Later(str(error)), parts)
+        self._count_repeats(parts)
         judged = self._judge(answer)
         if len(parts) > 1 and isinstance(judged, Smaller | Suspect):
             return [sent for part in parts for sent in await self._send([part])]
@@ -258,6 +258,13 @@ class Otlp(Sink):
                 return _for_each(Later("the headers have changed meanwhile", 0.0), parts)
             self.token_refused = token
         return self._accepted(answer, parts) if isinstance(judged, Accepted) else _for_each(judged, parts)
+
+    def _count_repeats(self, parts: Sequence[_Part]) -> None:
+        """Count the records of a request that was sent whose last sending was not answered."""
+        if self._unanswered:
+            records = {(part.stream, one) for part in parts for one in part.ids}
+            self.repeated += len(self._unanswered & records)
+            self._unanswered -= records
 
     def _body(self, parts: Sequence[_Part]) -> bytes:
         """Return one request, with the records of each stream together."""

@@ -28,10 +28,15 @@ class HttpAnswer:
 
 
 class NoAnswerError(ConnectionError):
-    """No answer came: refused, reset, timed out, not resolved. Whether the request was carried out is unknown.
+    """No answer came: refused, reset, timed out, not resolved.
 
-    The text names what failed and holds nothing of the request.
+    `unsent` says that nothing of the request left, else nobody knows whether it was carried out. The text names what
+    failed and holds nothing of the request.
     """
+
+    def __init__(self, why: str, *, unsent: bool = False) -> None:
+        super().__init__(why)
+        self.unsent = unsent
 
 
 class Transport(Protocol):

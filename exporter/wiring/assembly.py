@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
     from exporter.missioncontrol.store.port import Store as ReceiverStore
     from exporter.wiring.telemetry import SideTelemetry
 
+OF_EVERY_HELPER: Final = (
+    "exporter.sinks.http_transport",
+    "exporter.wiring.otlp_endpoint",
+    "exporter.wiring.telemetry",
+)
+"""What a helper would import after the fork, and then have for itself. Not grpc, which a fork beside it breaks."""
 _HOLDERS_SEEN: Final = "holders_seen"
 
 
@@ -200,4 +207,6 @@ def helpers_for(settings: "Settings", request: Mapping[str, Any], redaction: Red
     count = helpers_possible()
     if not count:
         return None
+    for name in OF_EVERY_HELPER:
+        import_module(name)
     return Helpers(count, lambda: join(settings, lambda _: None, redaction, local=False, session_ids=()))

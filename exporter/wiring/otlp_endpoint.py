@@ -11,6 +11,7 @@ from config.errors import ConfigError
 from config.proxy import proxy_for
 from config.settings import Otel
 from config.token import latest, read_headers
+from config.url import is_loopback
 from exporter.core.names import otlp_name
 from exporter.core.notice import Level, Notice, NoticeName
 from exporter.pipeline.metric_sender import MetricSender
@@ -58,7 +59,7 @@ def endpoint_of(one: Otel) -> Endpoint:
         protocol=one.protocol,
         append_path=one.append_path,
         timeout_seconds=one.timeout_seconds,
-        gzip=one.compression == "gzip",
+        gzip=one.compression == "gzip" or (one.compression == "auto" and not is_loopback(one.endpoint)),
         certificate_file=one.certificate_file,
         client_certificate_file=one.client_certificate_file,
         client_key_file=one.client_key_file,
@@ -143,7 +144,7 @@ class OtlpEndpoint:
         try:
             answer = self._sender.send(signal, body)
         except NoAnswer as error:
-            raise NoAnswerError(str(error)) from None
+            raise NoAnswerError(str(error), unsent=error.unsent) from None
         return OtlpAnswer(answer.status, answer.retry_after, answer.rejected, answer.message, answer.fault)
 
     def ask(self, path: str) -> str | None:

@@ -34,7 +34,14 @@ class Answer:
 
 
 class NoAnswer(Exception):
-    """No answer came: refused, reset, timed out, not resolved. Whether the request was carried out is unknown."""
+    """No answer came: refused, reset, timed out, not resolved.
+
+    `unsent` says that nothing of the request left, else nobody knows whether it was carried out.
+    """
+
+    def __init__(self, why: str, *, unsent: bool = False) -> None:
+        super().__init__(why)
+        self.unsent = unsent
 
 
 def read_answer(

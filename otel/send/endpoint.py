@@ -88,7 +88,7 @@ class Endpoint:
             headers["authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
         for name, value in self.headers().items():
             if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
-                raise NoAnswer("a header cannot be sent: it has characters that no header may have")
+                raise NoAnswer("a header cannot be sent: it has characters that no header may have", unsent=True)
             if name.lower() not in _OURS:
                 headers[name.lower()] = value.strip()
         return headers

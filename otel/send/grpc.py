@@ -22,6 +22,8 @@ _STATUSES: Final = {
 }  # fmt: skip
 _LOCAL: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes that gRPC also produces without a response; only a response can have trailing metadata."""
+_NO_CONNECTION: Final = re.compile(r"failed to connect to all addresses|DNS resolution failed", re.IGNORECASE)
+"""What gRPC says of a call for which it had no connection; its codes do not tell."""
 _TOO_LARGE: Final = re.compile(r"larger than max|exceeds maximum|too large", re.IGNORECASE)
 _PORTS: Final = {"http": 4317, "https": 443}
 OPTIONS: Final = (
@@ -65,7 +67,7 @@ class GrpcSender:
             return read_answer(200, None, response, "", secrets)
         # Out here, so that no cause is attached: what it prints may be anything.
         if isinstance(answer, str):
-            raise NoAnswer(answer)
+            raise NoAnswer(answer, unsent=_NO_CONNECTION.search(answer) is not None)
         return answer
 
     def close(self) -> None:

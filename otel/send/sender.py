@@ -38,7 +38,10 @@ class HttpResponse(Protocol):
 
 
 class OtlpHttpClient(Protocol):
-    """Sends requests to one origin. Raises ConnectionError, whose text holds no header, when no response came."""
+    """Sends requests to one origin.
+
+    Raises ConnectionError when no response came. Its text holds no header; its `unsent` is True if nothing was sent.
+    """
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, *, answer_bytes_max: int
@@ -92,12 +95,12 @@ class HttpSender:
         try:
             found = self._client.request("POST", path, headers, body, answer_bytes_max=_ANSWER_BYTES_MAX)
         except ConnectionError as error:
-            failure = readable(str(error), secrets)
+            failure, unsent = readable(str(error), secrets), getattr(error, "unsent", False)
         else:
             kind, retry_after = found.headers.get("content-type", ""), found.headers.get("retry-after")
             return read_answer(found.status, retry_after, found.body, kind, secrets, whole=found.whole)
         # Out here, so that no cause is attached: its text may hold a header that was refused.
-        raise NoAnswer(failure)
+        raise NoAnswer(failure, unsent=unsent)
 
     def close(self) -> None:
         self._client.close()

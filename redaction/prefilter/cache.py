@@ -11,20 +11,31 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import msgspec
 
 _OTHERS: Final = 0o077
 _FILES_MAX: Final = 8
 _END_WITH_STARTER: Final = 1  # PR_SET_PDEATHSIG
 
 
-def fill_apart(directory: Path, make: Callable[[], object]) -> None:
-    """Have a process of its own make what fills an empty cache, so that what it leaves in memory ends with it.
+_Plan: TypeAlias = list[tuple[list[bytes], bool]]
+_plans: Final = threading.Event()
+"""Set in the process that finds out what is to be compiled; nothing is compiled there."""
+_planned: Final[_Plan] = []
 
-    Reading the tables and compiling takes twice the memory of all rules. A fork is safe on Linux and without other
-    threads; elsewhere, and after a failure, nothing is done: who needs something then makes it.
+
+def fill_apart(directory: Path, make: Callable[[], object]) -> None:
+    """Have processes of their own make what fills an empty cache, so that what they leave in memory ends with them.
+
+    Reading the tables and compiling takes three times the memory of all rules. So one process reads the tables and says
+    what is to be compiled, and compiles nothing; when it is gone, two at a time compile, on one core one. A fork is
+    safe on Linux and without other threads; elsewhere, and after a failure, nothing is done: who needs something then
+    makes it.
     """
     if sys.platform != "linux" or threading.active_count() > 1:
         return
@@ -34,6 +45,38 @@ def fill_apart(directory: Path, make: Callable[[], object]) -> None:
             return
     except OSError:
         return
+    with contextlib.ExitStack() as ending:
+        for count, (expressions, literal) in enumerate(sorted(_plan(make), key=lambda one: -len(one[0]))):
+            compiling = _apart(partial(cached_database, expressions, directory, literal=literal))
+            if count == 0 and len(os.sched_getaffinity(0)) > 1:  # the largest takes as long as all others
+                ending.enter_context(compiling)
+            else:
+                with compiling:
+                    pass
+
+
+def _plan(make: Callable[[], object]) -> _Plan:
+    """Have a process make it all, but compile nothing, and return what it would have compiled."""
+    reads, writes = os.pipe()
+
+    def plan() -> None:
+        _plans.set()
+        make()
+        with os.fdopen(writes, "wb") as file:
+            file.write(msgspec.msgpack.encode(_planned))
+
+    with os.fdopen(reads, "rb") as file, _apart(plan):
+        os.close(writes)
+        told = file.read()
+    try:
+        return msgspec.msgpack.decode(told, type=_Plan)
+    except msgspec.DecodeError:
+        return []
+
+
+@contextlib.contextmanager
+def _apart(work: Callable[[], object]) -> Iterator[None]:
+    """Run this in a process of its own, which ends with this one, and wait for its end where the context is left."""
     starter, process = os.getpid(), os.fork()
     if process == 0:
         try:
@@ -41,22 +84,38 @@ def fill_apart(directory: Path, make: Callable[[], object]) -> None:
 
             ctypes.CDLL(None).prctl(_END_WITH_STARTER, signal.SIGKILL)
             if os.getppid() == starter:
-                make()
+                work()
         finally:
             os._exit(0)
-    os.waitpid(process, 0)
+    try:
+        yield
+    finally:
+        os.waitpid(process, 0)
 
 
-def cached_database(expressions: Sequence[bytes], directory: Path, compile_all: Callable[[], Any]) -> Any:
+def compiled(expressions: Sequence[bytes], *, literal: bool) -> Any:
+    """A database of these expressions, whose ids are their numbers."""
+    import hyperscan
+
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    numbers = list(range(len(expressions)))
+    database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
+    return database
+
+
+def cached_database(expressions: Sequence[bytes], directory: Path, *, literal: bool) -> Any:
     """The database of these expressions, from the cache or compiled and stored there. A failure costs time only."""
     import hyperscan
 
+    if _plans.is_set():
+        _planned.append((list(expressions), literal))
+        return compiled([b"planned"], literal=True)
     path = directory / f"rules-{_key(expressions)}.hsdb"
     body = load(path)
     if body is not None:
         with contextlib.suppress(hyperscan.HyperscanError):
             return hyperscan.loadb(body, hyperscan.HS_MODE_BLOCK)
-    database = compile_all()
+    database = compiled(expressions, literal=literal)
     store(path, hyperscan.dumpb(database))
     return database
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from redaction.errors import TooManyHitsError
-from redaction.prefilter.cache import cached_database
+from redaction.prefilter.cache import cached_database, compiled
 
 EngineName: TypeAlias = Literal["hyperscan", "re"]
 # The number of the expression, and where its match ends.
@@ -69,13 +69,10 @@ class HyperscanGate:
     def __init__(self, expressions: Sequence[bytes], cache_dir: Path | None, *, literal: bool) -> None:
         import hyperscan
 
-        def compiled() -> Any:
-            database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-            numbers = list(range(len(expressions)))
-            database.compile(expressions=list(expressions), ids=numbers, flags=[0] * len(numbers), literal=literal)
-            return database
-
-        self._database = cached_database(expressions, cache_dir, compiled) if cache_dir is not None else compiled()
+        if cache_dir is None:
+            self._database = compiled(expressions, literal=literal)
+        else:
+            self._database = cached_database(expressions, cache_dir, literal=literal)
         self._scan = self._database.scan
         self._scratch = hyperscan.Scratch(self._database)
         self._terminated = hyperscan.ScanTerminated

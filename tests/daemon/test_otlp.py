@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from config.settings import Otel
 from exporter.app import make_redaction
 from exporter.errors import Exit
+from exporter.sinks.otlp import Otlp
 from tests.daemon.station import Station, until
 from tests.daemon.telemetry import (
     DEMO,
@@ -140,6 +142,33 @@ async def test_an_outage_loses_nothing(station: Station, receiver: Receiver, fas
     assert set(logged(receiver)) == set(session.durable_ids())
     assert set(span_counts(receiver).values()) == {1}
     assert receiver.metrics()
+
+
+async def test_what_could_not_be_sent_between_two_sendings_is_counted_once(station: Station, fast_clock: float) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        session = demo_session(station)
+        otel = {"default": Otel(endpoint=f"http://127.0.0.1:{port}", signals=("logs",), history_days=36_500)}
+        exporter = station.exporter(station.settings({}, otel=otel))
+        await asyncio.to_thread(_take_and_hang_up, listening)
+    sink = exporter.running.daemon.runs[0].sink_state
+    await until(lambda: sink.retries >= 3)
+
+    with Receiver(port=port) as back:
+        assert await exporter.idle() == Exit.DONE
+
+    assert logged(back) == dict.fromkeys(session.durable_ids(), 1)
+    assert isinstance(sink.sink, Otlp)
+    assert sink.sink.repeated == len(session.durable_ids())
+
+
+def _take_and_hang_up(listening: socket.socket) -> None:
+    """Read one request whole; nobody listens any more when its connection is closed."""
+    connection, _ = listening.accept()
+    with connection, connection.makefile("rb") as source:
+        lines = dict(line.lower().split(b":", 1) for line in iter(source.readline, b"\r\n") if b": " in line)
+        source.read(int(lines[b"content-length"]))
+        listening.close()
 
 
 async def test_a_refused_record_is_kept_apart(station: Station, receiver: Receiver) -> None:

@@ -14,7 +14,7 @@ from tests.daemon.sessions import SessionFile
 from tests.daemon.station import Exporter, Station, until
 from tests.daemon.telemetry import demo_session, logged, settings_for, span_counts
 from tests.otel.receiver import Receiver
-from tests.otel.reply import Reply
+from tests.otel.reply import LOSE, Reply
 
 SIGNALS: Final = ("traces", "metrics", "logs")
 PROTOCOLS: Final = ("http/protobuf", "grpc")
@@ -201,6 +201,35 @@ async def test_an_endpoint_that_is_not_there_for_days_gets_everything(
     with Receiver(with_grpc=True, port=gone.port, grpc_port=gone.grpc_port) as back:
         assert await exporter.idle() == Exit.DONE
         assert _holds_all_once(back, session)
+
+
+async def test_what_could_not_be_sent_is_not_counted_as_sent_again(
+    station: Station, protocol: str, fast_clock: float
+) -> None:
+    with Receiver(with_grpc=True) as gone:
+        settings = settings_for(station, gone, protocol=protocol, signals=("logs",))
+    session = demo_session(station)
+    exporter = station.exporter(settings)
+    await until(lambda: exporter.running.daemon.runs[0].sink_state.retries >= 3)
+
+    with Receiver(with_grpc=True, port=gone.port, grpc_port=gone.grpc_port) as back:
+        assert await exporter.idle() == Exit.DONE
+
+    assert logged(back) == dict.fromkeys(session.durable_ids(), 1)
+    assert _sink(exporter, "logs").repeated == 0
+
+
+async def test_what_was_taken_without_an_answer_is_counted_when_it_is_sent_again(
+    station: Station, receiver: Receiver, protocol: str
+) -> None:
+    session = demo_session(station)
+    receiver.plan(LOSE)
+    exporter = station.exporter(settings_for(station, receiver, protocol=protocol, signals=("logs",)))
+
+    assert await exporter.idle() == Exit.DONE
+
+    assert logged(receiver) == dict.fromkeys(session.durable_ids(), 2)
+    assert _sink(exporter, "logs").repeated == len(session.durable_ids())
 
 
 async def test_a_token_that_expired_is_replaced_and_everything_goes(

@@ -11,7 +11,7 @@ import pytest
 from exporter.core.notice import Level
 from exporter.errors import Exit
 from tests.daemon.station import Exporter, Station, until
-from tests.daemon.telemetry import DEMO, demo_session, logged, settings_for, span_counts, totals
+from tests.daemon.telemetry import DEMO, delivered, demo_session, logged, settings_for, span_counts, totals
 from tests.otel.receiver import Receiver
 from tests.otel.reply import Reply
 
@@ -188,6 +188,17 @@ async def test_what_is_off_ends_no_backfill_late_and_is_no_failure(station: Stat
     assert {one["sink"] for one in _off(exporter)} == {"otel:logs", "otel:metrics"}
 
 
+@pytest.mark.parametrize(("compression", "encoding"), [("auto", None), ("gzip", "gzip"), ("none", None)])
+async def test_nothing_is_compressed_on_loopback_unless_that_is_set(
+    station: Station, receiver: Receiver, compression: str, encoding: str | None
+) -> None:
+    demo_session(station)
+
+    await delivered(station, settings_for(station, receiver, compression=compression))
+
+    assert {request.headers.get("content-encoding") for request in receiver.requests} == {encoding}
+
+
 async def test_415_is_answered_without_compression_first(station: Station, receiver: Receiver) -> None:
     session = demo_session(station)
     took = receiver.took
@@ -197,7 +208,7 @@ async def test_415_is_answered_without_compression_first(station: Station, recei
         return took(signal, path, headers, body, connection)
 
     receiver.http.took = without_gzip
-    exporter = station.exporter(settings_for(station, receiver, signals=("logs",)))
+    exporter = station.exporter(settings_for(station, receiver, signals=("logs",), compression="gzip"))
 
     assert await exporter.idle() == Exit.DONE
     session.add(2)

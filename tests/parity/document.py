@@ -1,6 +1,6 @@
 """Makes `docs/parity.md` from the tables of reasons: `python -m tests.parity.document > docs/parity.md`."""
 
-from tests.parity.explained import Row, rows
+from tests.parity.explained import LATEST, Row, rows
 from tests.parity.reasons import ENDS, PARENTS, SPANS
 
 _WHATS = {
@@ -8,6 +8,7 @@ _WHATS = {
     "extra": "We have it, and the CLI has not",
     "value": "Both have it, with another value",
 }
+_OF_LATEST = {"absent": "not sent", "extra": "added", "value": "otherwise"}
 
 
 def document() -> str:
@@ -40,6 +41,19 @@ def document() -> str:
     for what, heading in _WHATS.items():
         lines += ["", f"## {heading}", "", "| signal | where | name | reason |", "|---|---|---|---|"]
         lines += [_line(row) for row in rows() if row.what == what]
+    lines += [
+        "",
+        '## What `semconv = "latest"` sends otherwise',
+        "",
+        "No CLI writes this convention, so it is compared with what `cli` sends of the same session, as a backend",
+        "reads both: every span, event, link, metric and log record, of every capture, of the sessions of the tests",
+        "and of one that is made up of the rest. What is not named here is the same; what of the conventions is",
+        "followed stands in [another table](telemetry.md#the-genai-conventions-semconv--latest).",
+        "",
+        "| | signal | where | name | reason |",
+        "|---|---|---|---|---|",
+        *(f"| {_OF_LATEST[row.what]} {_line(row)}" for row in rows(LATEST)),
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -1,4 +1,4 @@
-"""The table of differences that have a reason."""
+"""The tables of differences that have a reason."""
 
 import tomllib
 from collections.abc import Iterable
@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from tests.parity.everything import Difference
 from tests.parity.oracle import Session
+
+CLI: Final = "differences.toml"
+"""How we differ from the CLI's own telemetry."""
+LATEST: Final = "latest.toml"
+"""How `semconv = "latest"` differs from `cli`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +45,12 @@ class Row:
 
 
 @cache
-def rows() -> tuple[Row, ...]:
+def rows(table: str = CLI) -> tuple[Row, ...]:
     """Every row, in the order of the table."""
-    tables = tomllib.loads(Path(__file__).with_name("differences.toml").read_text("utf-8"))["row"]
+    tables = tomllib.loads(Path(__file__).with_name(table).read_text("utf-8"))["row"]
     return tuple(msgspec.convert(tables, list[Row]))
 
 
-def unexplained(found: Iterable[Difference], session: Session) -> list[Difference]:
+def unexplained(found: Iterable[Difference], session: Session, table: str = CLI) -> list[Difference]:
     """Return the differences that no row explains."""
-    return sorted(one for one in found if not any(row.explains(one, session) for row in rows()))
+    return sorted(one for one in found if not any(row.explains(one, session) for row in rows(table)))

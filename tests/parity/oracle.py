@@ -96,11 +96,11 @@ class Session:
             measured += metering.measure(event, taken)
         died = traces.process_died()
         measured += metering.ended(died)
-        return Told(spans + died, list(_summed(measured, self.semconv)))
+        return Told(spans + died, list(summed(measured, self.semconv)))
 
 
-def _summed(measured: list[Measurement], semconv: Semconv) -> Iterable[tuple[Instrument, AnyPoint]]:
-    """The last point of each series."""
+def summed(measured: list[Measurement], semconv: Semconv) -> Iterable[tuple[Instrument, AnyPoint]]:
+    """Return the last point of each series."""
     sums = Aggregate(MetricStream(semconv=semconv))
     sums.add(measured)
     found: dict[tuple[Instrument, object], tuple[Instrument, AnyPoint]] = {}

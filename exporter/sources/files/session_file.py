@@ -320,6 +320,8 @@ class Reader:
             tail = (self._tail or b"") + tail
         self._tail = tail[-TAIL_BYTES:]
         self.index = index
+        if index >= len(self.chunk.lines):  # a reader may stand at the end of its file for long
+            self.chunk, self.index = Chunk(), 0
         return self._tail
 
     def _before(self, offset: int) -> bytes:

@@ -102,3 +102,20 @@ def test_an_empty_cache_is_filled_by_a_process_of_its_own_and_a_failure_is_none(
     subprocess.run([sys.executable, "-c", program, tmp_path / "cache"], check=True, capture_output=True)
 
     assert load(tmp_path / "cache" / "a.hsdb") == (b"apart" if sys.platform == "linux" else None)
+
+
+def test_what_is_to_be_compiled_is_compiled_in_processes_of_its_own_and_loaded_here(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from redaction.prefilter import cache, gate\n"
+        "directory, every = Path(sys.argv[1]), [[b'a+b', b'[0-9]{3}'], [b'c.d'], [b'e{2,9}', b'f', b'g']]\n"
+        "make = lambda: [gate.make_gate(one, cache_dir=directory) for one in every]\n"
+        "cache.fill_apart(directory, make)\n"
+        "if sys.platform == 'linux': cache.compiled = None\n"  # whoever compiles here fails
+        "print([one.hits(b'aab c-d g') for one in make()], len([*directory.glob('*.hsdb')]))"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "cache"], check=True, capture_output=True, text=True
+    )
+
+    assert ran.stdout.strip() == "[[(0, 3)], [(0, 7)], [(2, 9)]] 3"

@@ -312,6 +312,19 @@ def test_a_file_truncated_and_grown_beyond_is_not_read_on(followed: Followed) ->
         reader.fill()
 
 
+def test_a_reader_at_the_end_keeps_no_lines(followed: Followed) -> None:
+    followed.write(b"one\ntwo\n")
+    reader = followed.reader()
+    assert reader.fill()
+
+    reader.take(1)
+    left = len(reader.chunk.lines)
+    reader.take(2)
+
+    assert (left, reader.chunk.lines) == (2, [])
+    assert not reader.fill()
+
+
 def test_a_file_changed_between_two_reads_is_not_read_on(followed: Followed) -> None:
     line = b"x" * 999 + b"\n"
     followed.write(line * 2000)
