@@ -226,7 +226,7 @@ class SecretSearch:
         for span in found:
             start, end = snapped(data, span.start, span.end) if has_escapes else (span.start, span.end)
             if start < end and not is_binary(data, start, end) and not self.allows(data[start:end], span.rule):
-                kept.append(span if start == span.start and end == span.end else SecretSpan(start, end, span.rule))
+                kept.append(SecretSpan(start, end, span.rule))
         return kept
 
     def allows(self, secret: bytes, rule: Rule) -> bool:

@@ -33,14 +33,16 @@ _SPAN_CONTEXT_LENGTH: Final = 160
 _WORD_CHARACTERS: Final = (string.ascii_letters + string.digits + "_.-").encode()
 _TOKEN_REST: Final = re.compile(rb"[A-Za-z0-9_.+/=~%-]*+")
 _KEY_BEGIN: Final = re.compile(rb"BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY|PuTTY-User-Key-File-\d")
+# The whole mark, which something follows.
 _KEY_END: Final = re.compile(
-    rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?(?: ?-{2,5})?|Private-MAC: [0-9a-f]{8,}+"
+    rb"(?s)(?:END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{2,}+|Private-MAC: [0-9a-f]{8,}+)(?=.)"
 )
 # Until these dashes have come the END does not count: the rule for whole keys would not see it.
 _KEY_CLOSED: Final = re.compile(rb"END (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{2}|Private-MAC: [0-9a-f]{8,}+")
 _KEY_MATERIAL: Final = re.compile(rb"[A-Za-z0-9+/=]{16}")
 _KEY_PROOF_LENGTH: Final = 400  # a BEGIN that this many characters without key material follow is no key
-_KEY_END_LENGTH: Final = 64
+_KEY_END_LENGTH: Final = 128
+_KEY_LINE_LENGTH: Final = 100  # of the line of a key that has only begun, with what stands before it
 _NEVER: Final = Deadline(math.inf)
 
 
@@ -63,7 +65,7 @@ class DeltaStream:
     def feed(self, text: str) -> str:
         """The part of the text so far that can be released now."""
         self._held = self._without_rest(self._held + text.encode("utf-8", "surrogatepass"))
-        if not self._held:
+        if not self._held or self._rest is not None:
             return ""
         spans = self._spans(self._held)
         cut = self._safe_length()
@@ -78,7 +80,8 @@ class DeltaStream:
 
     def flush(self) -> str:
         """The rest of the text; the stream is empty afterwards and can be used again."""
-        data, self._held, self._rest = self._held, b"", None
+        data = self._held if self._rest is None else b""
+        self._held, self._rest = b"", None
         shown = self._shown(data, self._spans(data))
         self._past = b""
         return shown
@@ -126,10 +129,18 @@ class DeltaStream:
         least = len(self._held) - WINDOW // 2
         for span in spans:
             if span.start < least < span.end or span.end == len(self._held):
-                if span.end == len(self._held):
-                    self._rest = _KEY_END if _KEY_BEGIN.search(self._held, span.start, span.start + 48) else _TOKEN_REST
+                if self._is_open_key(span):
+                    self._rest = _KEY_END
+                elif span.end == len(self._held):
+                    self._rest = _TOKEN_REST
                 return span.end
         return least
+
+    def _is_open_key(self, span: SecretSpan) -> bool:
+        """Whether the secret is a key of which further lines may come."""
+        begin = _KEY_BEGIN.search(self._held, span.start, span.start + 48)
+        is_closed = begin is None or _KEY_CLOSED.search(self._held, begin.end(), span.end) is not None
+        return not is_closed and len(self._held) - span.end < _KEY_LINE_LENGTH
 
     def _without_rest(self, text: bytes) -> bytes:
         if self._rest is _KEY_END:

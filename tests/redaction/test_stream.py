@@ -1,5 +1,6 @@
 """A secret that arrives character by character is held back until all that makes it one is there."""
 
+import re
 from typing import Final
 
 import pytest
@@ -87,6 +88,8 @@ def test_after_its_end_a_stream_is_used_again_and_forgets_what_came_before() -> 
 
     assert stream.feed("für den Zugang password=") + stream.flush() == "für den Zugang password="
     assert stream.feed("Blau7Garten3x für alle ") + stream.flush() == "Blau7Garten3x für alle "
+    assert stream.feed("The new password is ") + stream.flush() == "The new password is "
+    assert stream.feed("Blau7Garten3x for all ") + stream.flush() == "Blau7Garten3x for all "
 
 
 def test_a_key_without_an_end_is_held_however_long_it_is() -> None:
@@ -94,3 +97,56 @@ def test_a_key_without_an_end_is_held_however_long_it_is() -> None:
 
     assert not any(line in shown(text, 7) for line in text.splitlines())
     assert "no key" in shown("-----BEGIN RSA PRIVATE KEY-----\n" + "this is no key\n" * 60, 7)
+
+
+@pytest.mark.parametrize(("length", "is_held"), [(399, True), (400, False)])
+def test_the_beginning_of_a_key_is_held_for_400_characters_without_key_material(length: int, is_held: bool) -> None:
+    told = ENGINE.stream("x").feed("-----BEGIN RSA PRIVATE KEY" + ("-----" + "this is no key\n" * 60)[:length])
+
+    assert (told == "") is is_held
+
+
+@pytest.mark.parametrize("kind", ["RSA PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
+@pytest.mark.parametrize("before", ["", "at 12:00 "])
+@pytest.mark.parametrize("step", [64, 65, 67, 5_000])
+def test_of_a_key_too_long_to_be_held_the_rest_is_dropped_up_to_its_end(kind: str, before: str, step: int) -> None:
+    lines = (
+        f"-----BEGIN {kind}-----",
+        *(expanded("<base64:64>", str(at)) for at in range(120)),
+        f"-----END {kind}-----",
+    )
+
+    told = shown("It is " + "\n".join(before + line for line in lines) + " and so on", step)
+
+    assert told.startswith(f"It is {before}[REDACTED:private-key:")
+    assert told.endswith("] and so on")
+    assert not any(line[at : at + 8] in told for line in lines[1:-1] for at in range(0, 64, 8))
+
+
+@pytest.mark.parametrize("step", [1, 64, 65])
+def test_of_a_long_key_of_putty_the_rest_is_dropped_up_to_its_proof(step: int) -> None:
+    body = expanded("<base64:64>\n" * 120, "stream")
+    head = (
+        "PuTTY-User-Key-File-3: ssh-rsa\nEncryption: none\nComment: me\nPublic-Lines: 1\nAAAAC3Nz\nPrivate-Lines: 120\n"
+    )
+
+    told = shown(f"It is {head}{body}Private-MAC: {expanded('<hex:64>')}\nand so on", step)
+
+    assert re.fullmatch(r"It is \[REDACTED:putty-private-key:\w+\]\nand so on", told)
+
+
+def test_nothing_is_shown_of_a_long_key_that_does_not_end() -> None:
+    lines = ["-----BEGIN RSA PRIVATE KEY-----", *(expanded("<base64:64>", str(at)) for at in range(120))]
+
+    assert re.fullmatch(r"It is \[REDACTED:private-key:\w+\]", shown("It is " + "\n".join(lines), 64))
+
+
+def test_what_follows_a_long_key_that_is_complete_is_shown() -> None:
+    body = expanded("<base64:64>\n" * 90, "stream")
+    stream = ENGINE.stream("x")
+
+    told = stream.feed(f"-----BEGIN PRIVATE KEY-----\n{body}-----END PRIVATE KEY-----")
+    told += stream.feed(" and so on") + stream.flush()
+
+    assert told.startswith("[REDACTED:private-key:")
+    assert told.endswith("] and so on")

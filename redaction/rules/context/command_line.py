@@ -23,7 +23,7 @@ _OF_PAGES = re.compile(rb"(?i)(?:starting|change|lock|if-match|resume|continuati
 _OPTION_MAX = 100
 # Programs whose `-u` takes a user and a password; for others it is an account or a group.
 _CLIENT = re.compile(
-    rb"(?:curl|curlie|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey|siege|grpcurl|skopeo|crane|etcdctl|jfrog|jf|sqlmap)(?:\.exe)?[\s\"'][^\n|;]*\Z"
+    rb"(?:curl|curlie|wget|https?|xh|lftp|ftp|svn|aria2c|ab|wrk|hey|siege|grpcurl|skopeo|crane|etcdctl|jfrog|jf)(?:\.exe)?[\s\"'][^\n|;]*\Z"
 )
 _CLIENT_MAX = 240
 _extract_token = extract_value(_VALUE_BYTES, Demand.TOKEN)
@@ -45,8 +45,8 @@ def extract_user(line: bytes, _start: int, found: re.Match[bytes], to: int) -> E
     password = _PASSWORD.match(line, to, min(len(line), to + 300))
     if password is None:
         return (((start, to),), to) if is_value(line[start : to - found.start(1)], Demand.KEY) else ((), to)
-    if not found[1] and b":" in password[1]:
-        return (), to  # the name of a style of zsh
+    if password[1].startswith(b"//") or (not found[1] and b":" in password[1]):
+        return (), to  # an address; the name of a style of zsh
     demand = Demand.CERTAIN if _CLIENT.search(line, max(0, start - _CLIENT_MAX), start) else Demand.PASSWORD
     is_one = is_value(password[1], demand, Placement.BARE)
     return (((start, password.end()),), password.end()) if is_one else ((), to)

@@ -7,6 +7,7 @@ whose header is decoded to tell them from other base64.
 """
 
 import re
+import string
 
 from redaction.rules.checks import decoded_base64
 from redaction.rules.context.table import table_of
@@ -33,7 +34,7 @@ _PROSE = re.compile(rb"[A-Z]?[a-z]+")
 TYPE_DISTANCE_MAX = 4096
 ENCODED_BEFORE_MAX = 4096
 
-_BASE64_BACKWARDS = re.compile(rb"[A-Za-z0-9+/_-]*+")
+_BASE64 = (string.ascii_letters + string.digits + "+/_-").encode()
 
 _KEY_TYPE = re.compile(rb"kty\\{0,15}[\"']\s{0,2}:\s{0,2}\\{0,15}[\"'](?:RSA|EC|OKP|oct|AKP)")
 
@@ -141,13 +142,10 @@ def extract_putty_key(line: bytes, _start: int, count: re.Match[bytes], to: int)
 def extract_encoded_pem(line: bytes, to: int) -> Extraction:
     """The whole run of base64 around the mark of a private key, with its further lines."""
     lowest = max(0, to - ENCODED_BEFORE_MAX)
-    before = _BASE64_BACKWARDS.match(line[lowest:to][::-1])
+    start = lowest + len(line[lowest:to].rstrip(_BASE64))
     after = _BASE64_LINES.match(line, to, min(len(line), to + LENGTH_MAX))
-    if before is None or after is None:
-        return (), to
-    if not is_key_material(line, to, after.end()):
-        return (), after.end()
-    return ((after_escape(line, to - before.end()), after.end()),), after.end()
+    end = after.end() if after else to
+    return (((after_escape(line, start), end),) if is_key_material(line, to, end) else ()), end
 
 
 def extract_jwk_member(line: bytes, start: int, value: re.Match[bytes], to: int) -> Extraction:

@@ -159,7 +159,7 @@ def extract_copied(line: bytes, _start: int, found: re.Match[bytes], to: int) ->
     if end is None or not any(demands):
         return (), to
     spans, at = _rows(line, end.end(), _TAB, demands, is_told=True)
-    return spans, max(to, at - 1)
+    return spans, max(to, at)
 
 
 def extract_aligned(line: bytes, to: int) -> Extraction:

@@ -70,6 +70,7 @@ IN_CODE: Final = (
     "<lower:6>9« < ¦ > ¦ = ¦ + ¦ * ¦ / ¦ | ¦ & ¦ ? ¦ - ¦ <= ¦ >= ¦ != ¦ == ¦ => ¦ && ¦ || »<base62:20>",
     "a1«&&¦||¦!=¦==¦===»<base62:20>",
     "run_<base62:16>(",
+    "«str¦bytes¦int¦bool»|<base62:16>",
 )
 """Any value of these is code where it stands by itself."""
 HARMLESS: Final = (

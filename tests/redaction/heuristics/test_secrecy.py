@@ -70,6 +70,10 @@ SECRETS = (
     (Demand.SECRET, "<digits:30>"),
     (Demand.KEY, "prjfutAB"),
     (Demand.KEY, "80Marble056452pepperpaduyuf3"),
+    (Demand.TOKEN, "Tk7VRCopper6rDtYnBhJcPeppercoppe"),
+    (Demand.PASSWORD, "4.7-19-83kq"),
+    (Demand.PASSWORD, "quuxabcdjwt7"),
+    (Demand.PASSWORD, "kq7#x zw9$p marble 7f2q"),
 )
 OTHERS = (
     "${DB_PASSWORD} $DB_PASSWORD %DB_PASSWORD% {{password}} <your-password> ****** xxxxxxxx XXXX-XXXX changeme "
@@ -86,7 +90,7 @@ OTHERS = (
 CODE = (
     "process.env.API_KEY os.environ['TOKEN_1'] config.database.password2 getPassword() self._token1 "
     "req.body.password settings.SECRET_KEY1 keys[0] std::string1 token?.value2 credentials!.password1 "
-    "user_password_2 (password1) gtk_wdgt2_new(w1"
+    "user_password_2 (password1) gtk_wdgt2_new(w1 k->harbour2 k?.harbour2 account.harbour2!"
 )
 
 
@@ -138,7 +142,14 @@ def test_names_with_sizes_are_no_passwords(value: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["eyJhbGciOiJIUzI1NiIsInR5cCI...", "sk-1a2b...", "a1b2c3d4e5f6g7h8i9...", "1x2q3m4k5z6w7p8f9v...", "Loading keys…"],
+    [
+        "eyJhbGciOiJIUzI1NiIsInR5cCI...",
+        "sk-1a2b...",
+        "a1b2c3d4e5f6g7h8i9...",
+        "1x2q3m4k5z6w7p8f9v...",
+        "Loading keys…",
+        "harbourtablegardenKXRBLZwr3NQxuEstPSZ8snsj2eyqVWsQ...",
+    ],
 )
 def test_what_is_cut_to_nothing_drawn_is_no_secret(value: str) -> None:
     assert not any(is_secret(value, demand) for demand in UNCERTAIN)
@@ -175,7 +186,14 @@ def test_template_with_many_symbols_is_no_secret(value: str) -> None:
     assert not any(is_secret(value, demand) for demand in UNCERTAIN)
 
 
+def test_among_few_characters_words_and_dummies_are_no_chance() -> None:
+    assert not is_secret("Tk7VRCopper6rDtYnBhJcPeppercopp", Demand.TOKEN)
+    assert not is_secret("b9crGardenrqGlacierPTqdRivertablest", Demand.TOKEN)
+    assert not is_secret("quuxabcdjwt", Demand.PASSWORD)
+
+
 def test_sentence_is_no_secret() -> None:
+    assert not is_secret("kq7#x zw9$p marble", Demand.PASSWORD)
     assert not is_secret("Must be at least 8 characters long", Demand.PASSWORD)
     assert not is_secret("Enter your password", Demand.PASSWORD)
 
@@ -188,6 +206,8 @@ def test_weak_name_leaves_hashes_ids_and_files_alone() -> None:
 def test_word_with_digits_is_a_password_where_the_line_ends_and_a_name_elsewhere() -> None:
     assert is_secret("hunter2", Demand.PASSWORD, Placement.LINE)
     assert not is_secret("hunter2", Demand.PASSWORD, Placement.BARE)
+    assert is_secret("harbour2?@", Demand.PASSWORD, Placement.LINE)
+    assert not is_secret("harbour2?@", Demand.PASSWORD, Placement.BARE)
 
 
 @pytest.mark.parametrize(

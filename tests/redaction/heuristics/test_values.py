@@ -5,7 +5,7 @@ import pytest
 from redaction.heuristics.certain import is_certain, is_told
 from redaction.heuristics.names import Demand, demand_of
 from redaction.heuristics.placeholders import is_mashed, is_monotonous, is_placeholder, only_dummies
-from redaction.heuristics.secrecy import LENGTH_MAX, is_secret
+from redaction.heuristics.secrecy import LENGTH_MAX, Placement, is_secret
 from redaction.heuristics.values import (
     cut_end,
     in_marker,
@@ -127,11 +127,18 @@ def test_what_follows_the_name_of_a_digest_is_the_digest_of_a_file(line: str, is
     ("line", "is_one"),
     [
         ("form.passwordField;", True), ("config.get(x)", True), ("Kx.qZtRwmLpVb;", False), ("Kx.qZtRwmL;", True),
-        ("summer holiday;", True), ("q7Zx2Lm9Vt;", False),
+        ("summer holiday;", True), ("q7Zx2Lm9Vt;", False), ("e(function(t){", True), ("e((t)=>", True),
     ],
 )  # fmt: skip
 def test_a_member_of_an_object_is_code_unless_its_name_is_scrambled(line: str, is_one: bool) -> None:
     assert is_plain(line.encode(), 0, Demand.PASSWORD, is_quoted=False) is is_one
+
+
+def test_a_member_is_code_for_a_name_that_is_no_password() -> None:
+    assert is_plain(b"Kx.qZtRwmLpVb;", 0, Demand.KEY, is_quoted=False)
+    assert is_value(b"aB.cD.tokenx", Demand.KEY, Placement.BARE)
+    assert not is_value(b"aB.cD.token", Demand.KEY, Placement.BARE)
+    assert is_value(b"aB.cD.token", Demand.KEY, Placement.QUOTED)
 
 
 @pytest.mark.parametrize(
@@ -148,6 +155,11 @@ def test_a_password_of_words_has_no_more_than_eight() -> None:
     assert is_certain(words, quoted=True)
     assert not is_certain(words + " river", quoted=True)
     assert not is_certain(words, quoted=False)
+
+
+@pytest.mark.parametrize("value", ["mypassword", "yoursecret", "thepwd", "my-admin-password-here", "yourpasswordhere"])
+def test_what_is_said_of_a_password_is_none_at_any_place(value: str) -> None:
+    assert not is_certain(value, quoted=True)
 
 
 def test_a_string_that_numbers_follow_is_salt() -> None:
@@ -174,6 +186,7 @@ def test_a_value_that_was_cut_off_ends_with_the_string_around_it() -> None:
 
     assert line[slice(*value_span(line, start))] == b"abc"
     assert value_span(b'k="abc" d', 3) == (3, 6)
+    assert value_span(b'k="abc\\', 3) == (3, 6)
     assert value_span(b"k=abc d", 2) == (2, 5)
 
 
@@ -195,7 +208,8 @@ def test_few_characters_and_sequences_are_monotonous(value: str, is_one: bool) -
 @pytest.mark.parametrize(
     ("value", "is_one"),
     [("asdkjhfkl", True), ("asdfgh", True), ("asdfg", False), ("qwertzuiop", False), ("asdfghqwe", False),
-     ("asdfghjkq", True), ("fadfadfad", False), ("ASDFGHJKL", False)],
+     ("asdfghjkq", True), ("fadfadfad", False), ("ASDFGHJKL", False), ("aSdfghjklasdfghjklasd", True),
+     ("aSdfghjklasdfghjklas", False)],
 )  # fmt: skip
 def test_what_resting_hands_type_is_no_key(value: str, is_one: bool) -> None:
     assert is_mashed(value) is is_one

@@ -1,5 +1,7 @@
 """A value that only its name makes a secret is found however the name is written and joined to it."""
 
+import re
+
 import pytest
 
 from redaction.rules.examples import expanded
@@ -15,10 +17,12 @@ JOINED = [
     "{name} := {value}", "{name} => '{value}'", "{name} == {value}", "a%20{name}={value}", "a\\n{name}={value}",
     "9{name}={value}", "{name}2={value}",
 ]  # fmt: skip
+NOUNS = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PWD", "AUTH", "PAT", "ID", "COM", "ACCESS"]
 JOINED_TO_A_TELLING_NAME = [
     "{name}, {value}", "<{name}>{value}</{name}>", "{name} is {value}", "{name}: str = '{value}'", "{name}\t'{value}'",
     "{name}: |\n    {value}", "set({name}, '{value}')", "{name}('{value}')", "name: {name}\n  value: {value}",
     "{name}_FOR_TESTS={value}",
+    *(f"{{name}}_{noun} {{value}}" for noun in NOUNS),
 ]  # fmt: skip
 
 
@@ -57,3 +61,29 @@ def test_a_value_behind_another_name_is_not_found(format_id: str, name: str) -> 
     value = expanded(ROWS[format_id].example, "named").partition("=")[2]
 
     assert found(format_id, f"{name}={value}") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"),
+    [
+        ("internationalisation7_of_merchant_keys_x", False),
+        ("internationalisations7_of_merchant_key_x", True),
+        ("the_private_key_of_every_merchant_of_all", False),
+        ("<base62:40>", True),
+    ],
+)
+def test_a_name_in_the_form_of_a_value_is_none(value: str, is_one: bool) -> None:
+    text = expanded(value, "named")
+
+    assert found("qiniu-key", f"QINIU_SECRET={text}") == ([text] if is_one else [])
+
+
+def test_words_without_a_digit_in_one_case_are_no_value_behind_a_name() -> None:
+    row = ROWS["datadog-api-key"]
+    values = {value for rule in rules_of([(row, checked(row, "built-in"))]) for value in getattr(rule, "values", ())}
+
+    assert values
+    for word in ("some_name_that_is_long", "ANOTHER-NAME-OF-THAT-KIND", "/a/path/of/words.txt"):
+        assert not any(re.search(value, f"x = '{word}' and more") for value in values)
+    for at in range(12):
+        assert any(re.search(value, f"x = '{'k' * at}7{'k' * (12 - at)}'") for value in values)

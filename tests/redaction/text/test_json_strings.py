@@ -20,3 +20,10 @@ def test_a_string_has_the_key_of_which_it_is_the_value_itself() -> None:
 @pytest.mark.parametrize("text", KEYS)
 def test_the_key_is_the_same_when_only_this_string_is_asked_for(text: str) -> None:
     assert _of(text) == [(text.encode(), KEYS[text])]
+
+
+def test_the_key_is_found_far_before_and_behind_an_escaped_quote() -> None:
+    line = b'{"a": "x \\" ' + b"y" * 2000 + b' here"}'
+    at = line.index(b"here")
+
+    assert [(string.start, string.key) for string, _, _ in strings(line, [(at, at + 4)])] == [(7, b"a")]

@@ -46,6 +46,12 @@ SHAPES = {
     "service account": json.dumps({"type": "service_account", "private_key": pem("PRIVATE KEY")}),
     "cut off": pem()[:300],
     "cut off with a note": pem()[:300] + "\n[output truncated]",
+    "cut off after a prefix": "".join(f"at 12:00 {line}\n" for line in (*pem().split("\n")[:3], LINES[3][:32]))
+    + "[output truncated]",
+    "headers after a prefix": "\n".join(
+        f"at 12:00 {line}"
+        for line in pem(headers="\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF").split("\n")
+    ),
     "cut at the beginning": pem()[200:],
     "base64": "key: " + base64.b64encode(pem().encode()).decode(),
     "base64 in lines": base64.encodebytes(pem().encode()).decode(),
@@ -148,6 +154,10 @@ def test_a_beginning_before_an_ellipsis_is_an_example_unless_much_is_shown(mark:
 
     long = begin + "\n".join(LINES[:2]) + mark
     assert survivors(masked(RULES, long, 0)) == []
+
+
+def test_a_key_of_putty_is_masked_from_the_beginning_of_its_file() -> None:
+    assert masked(RULES, SHAPES["putty"], 0) == "*"
 
 
 def test_two_keys_one_after_the_other_are_two() -> None:
