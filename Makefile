@@ -86,7 +86,7 @@ bench: $(TOOLS) ## measure speed and memory; ARGS=--write updates docs/benchmark
 fleet: $(TOOLS) ## run the tests of a Mission Control on PostgreSQL, which some of them kill and restart
 	@$(PYTEST) -m fleet tests/missioncontrol $(ARGS)
 
-soak: $(TOOLS) ## run the long parts, each half an hour at most; PART=soak runs one, ARGS=--list lists them
+soak: $(TOOLS) ## run the long parts, each half an hour at most but `hour`; PART=soak runs one, ARGS=--list lists them
 	@$(BIN)/python -m tests.soak $(PART) $(ARGS)
 
 faults: $(TOOLS) ## show every fault that is survived, beside syslog-ng, rsyslog and Filebeat (15 minutes); ARGS="F8 F9" some

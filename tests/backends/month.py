@@ -5,12 +5,12 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
 from tests.dashboards.troubled import happenings
@@ -18,7 +18,10 @@ from tests.real.cli import wait_until
 from tests.real.station import REPOSITORY
 
 _SECONDS_MAX: Final = 300
+CROWD: Final = 7_000
+"""Small sessions that a host has at once, each of eight events."""
 _STEP: Final = timedelta(seconds=5)
+_Happened: TypeAlias = tuple[str, dict[str, Any], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,23 @@ class Host:
 
     def write(self, name: str, begins: datetime, step: timedelta = _STEP) -> str:
         """Add a session in which whatever a dashboard asks for happens; returns its id."""
+        return self._write(name, begins, step, happenings())
+
+    def crowd(self, sessions: int, until: datetime) -> None:
+        """Add many small sessions, all of which begin within an hour that ended an hour ago."""
+        for number in range(sessions):
+            begins = until - timedelta(hours=2) + number * timedelta(hours=1) / sessions
+            self._write(f"small {number}", begins, _STEP, _little())
+
+    def _write(self, name: str, begins: datetime, step: timedelta, happened: Iterable[_Happened]) -> str:
         session = str(uuid5(NAMESPACE_URL, f"{self.directory.name}/{name}"))
         file = self._sessions / session / "events.jsonl"
         file.parent.mkdir(parents=True)
-        file.write_text("".join(f"{json.dumps(event)}\n" for event in _events(session, begins, step)), encoding="utf-8")
+        events = list(_events(session, begins, step, happened))
+        file.write_text("".join(f"{json.dumps(event)}\n" for event in events), encoding="utf-8")
+        # A session at rest is told from one at work by when its file was written.
+        written = min(begins + step * (len(events) - 1), now()).timestamp()
+        os.utime(file, (written, written))
         return session
 
     def play(self, name: str) -> str:
@@ -114,9 +130,23 @@ def month(directory: Path, sessions: int, *, until: datetime, days: int = 27) ->
     return host
 
 
-def _events(session: str, begins: datetime, step: timedelta) -> Iterator[Mapping[str, Any]]:
+def _little() -> Iterator[_Happened]:
+    """A session of one question, which a tool answers."""
+    yield "session.start", {"copilotVersion": "1.0.102", "selectedModel": "made-up-model"}, None
+    yield "user.message", {"content": "Say it", "interactionId": "one"}, None
+    yield "assistant.turn_start", {"turnId": "0", "interactionId": "one"}, None
+    yield "tool.execution_start", {"toolCallId": "call", "toolName": "view", "arguments": {}}, None
+    yield "tool.execution_complete", {"toolCallId": "call", "success": True, "result": {"content": ""}}, None
+    yield "assistant.message", {"model": "made-up-model", "content": "So it is", "toolRequests": []}, None
+    yield "assistant.turn_end", {"turnId": "0"}, None
+    yield "session.shutdown", {"shutdownType": "routine"}, None
+
+
+def _events(
+    session: str, begins: datetime, step: timedelta, happened: Iterable[_Happened]
+) -> Iterator[Mapping[str, Any]]:
     parent = None
-    for number, (kind, data, agent) in enumerate(happenings()):
+    for number, (kind, data, agent) in enumerate(happened):
         identity = str(uuid5(NAMESPACE_URL, f"{session}/{number}"))
         moment = (begins + number * step).astimezone(UTC)
         yield {
@@ -138,6 +168,7 @@ class Truth:
     kinds: Counter[str]
     tools: Counter[tuple[str, bool]]
     tokens: Counter[str]
+    traces: int
 
     @property
     def events(self) -> int:
@@ -150,8 +181,10 @@ def counted(*hosts: Host, session: str | None = None) -> Truth:
     kinds: Counter[str] = Counter()
     tools: Counter[tuple[str, bool]] = Counter()
     tokens: Counter[str] = Counter()
+    traces = 0
     for host in hosts:
         names: dict[str, str] = {}
+        traces += _interactions(event for event in host.events() if session in (None, event[0]))
         for of_session, event in host.events():
             if session not in (None, of_session):
                 continue
@@ -164,7 +197,23 @@ def counted(*hosts: Host, session: str | None = None) -> Truth:
                 tools[names[of_session + data["toolCallId"]], data["success"]] += 1
             if event["type"] == "session.usage_record":
                 tokens.update({name: value for name, value in data["usage"].items() if name.endswith("Tokens")})
-    return Truth(len(seen), kinds, tools, tokens)
+    return Truth(len(seen), kinds, tools, tokens, traces)
+
+
+def _interactions(events: Iterable[tuple[str, dict[str, Any]]]) -> int:
+    """How often a person began something, or a notification that a session at rest works on."""
+    begun, at_rest, told = 0, set[str](), set[str]()
+    for session, event in events:
+        kind = event["type"]
+        if kind == "user.message" or (kind == "assistant.turn_start" and session in told):
+            begun += 1
+            at_rest.discard(session)
+            told.discard(session)
+        elif kind == "assistant.turn_end":
+            at_rest.add(session)
+        elif kind == "system.notification" and session in at_rest:
+            told.add(session)
+    return begun
 
 
 def now() -> datetime:

@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 
-from tests.backends.month import Host, Truth, counted, month, now
+from tests.backends.lost import LosesAnswers
+from tests.backends.month import CROWD, Host, Truth, counted, month, now
 from tests.backends.servers import Server, loki, needs
 from tests.dashboards.boards import asked, filled
 from tests.real.cli import wait_until
@@ -47,6 +48,11 @@ def lines(server: Server, query: str, days: int = 30) -> list[str]:
 def _query(board: str, panel: str) -> str:
     (found,) = [each for each in asked("loki") if (each.board, each.panel) == (board, panel)]
     return found.text
+
+
+def of_session(server: Server, session: str) -> list[str]:
+    """The lines of a session, as its panel asks for them."""
+    return lines(server, filled(_query("session", "Events").replace("$session", session)))
 
 
 def holds(server: Server, expected: int) -> None:
@@ -95,9 +101,7 @@ def test_a_line_says_what_happened(store: Server, told: Host) -> None:
     session, _ = next(told.events())
     holds(store, counted(told).events)
 
-    said = [
-        line.split(None, 1) for line in lines(store, filled(_query("session", "Events").replace("$session", session)))
-    ]
+    said = [line.split(None, 1) for line in of_session(store, session)]
 
     assert ["tool.execution_complete", "tool bash: ok: exit 5 after 5 s"] in said
     assert all(len(parts) == 2 for parts in said)
@@ -110,6 +114,48 @@ def test_sessions_with_activity_are_counted(store: Server, told: Host) -> None:
     answer = store.get("/loki/api/v1/query", query=query, time=int(now().timestamp() * 1e9))
 
     assert [series["value"][1] for series in answer["data"]["result"]] == [str(SESSIONS)]
+
+
+def test_two_hosts_and_a_session_after_31_quiet_days_have_all_their_records(tmp_path: Path) -> None:
+    hosts = [Host(tmp_path / name) for name in ("one", "other")]
+    with loki(tmp_path / "store") as server:
+        for host in hosts:
+            host.write("before", now() - timedelta(days=28))
+            host.backfill(server.endpoint, **_LOGS)
+        for host in hosts:
+            host.write("after", now() - timedelta(hours=1))
+            host.backfill(server.endpoint, **_LOGS)
+
+        holds(server, counted(*hosts).events)
+
+
+def test_records_whose_answer_was_lost_are_there_once(tmp_path: Path) -> None:
+    host = month(tmp_path / "host", 4, until=now())
+    with loki(tmp_path / "store") as server, LosesAnswers(server.endpoint) as between:
+        host.backfill(between.endpoint, **_LOGS)
+
+        assert between.lost > 0
+        holds(server, counted(host).events)
+
+
+@pytest.mark.timeout(900)
+def test_7000_small_sessions_at_once_are_16_streams_at_most(tmp_path: Path) -> None:
+    host = Host(tmp_path / "crowd")
+    host.crowd(CROWD, until=now())
+    with loki(tmp_path / "store") as server:
+        host.backfill(server.endpoint, **_LOGS)
+        query = f"sum(count_over_time({_OF_ANY_SESSION}[24h]))"
+
+        def records() -> list[str]:
+            answer = server.get("/loki/api/v1/query", query=query, time=int(now().timestamp() * 1e9))
+            return [series["value"][1] for series in answer["data"]["result"]]
+
+        wait_until(lambda: records() == [str(8 * CROWD)], f"{8 * CROWD} records in Loki", ARRIVAL_SECONDS_MAX)
+        begins = int((now() - timedelta(days=1)).timestamp() * 1e9)
+        asked: dict[str, str | int] = {"match[]": _OF_ANY_SESSION, "start": begins}
+        streams = server.get("/loki/api/v1/series", **asked)["data"]
+
+        assert 1 < len(streams) <= 16
 
 
 def test_a_live_session_and_an_outage(tmp_path: Path) -> None:

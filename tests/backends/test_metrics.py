@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.backends.month import Host, Truth, counted, month, now
+from tests.backends.lost import LosesAnswers
+from tests.backends.month import CROWD, Host, Truth, counted, month, now
 from tests.backends.servers import MAKERS, Server, each_of
 from tests.dashboards.boards import Asked, asked, filled
 from tests.real.cli import wait_until
@@ -159,6 +160,25 @@ def test_two_hosts_add_up(empty: Server, tmp_path: Path) -> None:
         host.backfill(empty.endpoint, **_METRICS)
 
     is_right(empty, counted(*hosts))
+
+
+def test_points_whose_answer_was_lost_count_once(empty: Server, tmp_path: Path) -> None:
+    host = month(tmp_path / "host", 4, until=now())
+    with LosesAnswers(empty.endpoint) as between:
+        host.backfill(between.endpoint, **_METRICS)
+
+        assert between.lost > 0
+        is_right(empty, counted(host))
+
+
+@pytest.mark.timeout(900)
+def test_7000_small_sessions_at_once_are_counted(empty: Server, tmp_path: Path) -> None:
+    host = Host(tmp_path / "crowd")
+    host.crowd(CROWD, until=now())
+    host.backfill(empty.endpoint, **_METRICS)
+
+    for panel in ("Sessions begun", "Interactions"):
+        _is_answered(empty, _query("fleet", panel), {"": CROWD})
 
 
 def test_after_31_quiet_days_only_what_is_new_counts(empty: Server, tmp_path: Path) -> None:

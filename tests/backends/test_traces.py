@@ -30,9 +30,14 @@ def found(server: Server, days: int = 30, **asked: str) -> list[dict[str, Any]]:
     return list(answer["data"])
 
 
+def of_session(server: Server, session: str) -> list[dict[str, Any]]:
+    """The traces of a session."""
+    return found(server, tags=json.dumps({"gen_ai.conversation.id": session}))
+
+
 def holds(server: Server, host: Host) -> None:
-    """Wait until there is a trace for each message of the sessions."""
-    expected = counted(host).kinds["user.message"]
+    """Wait until there is a trace for each interaction of the sessions."""
+    expected = counted(host).traces
     wait_until(lambda: len(found(server)) == expected, f"{expected} traces in Jaeger", ARRIVAL_SECONDS_MAX)
 
 
@@ -75,9 +80,7 @@ def test_a_session_is_found_by_its_id(store: Server, told: Host) -> None:
     holds(store, told)
     session, _ = next(told.events())
 
-    of_session = found(store, tags=json.dumps({"gen_ai.conversation.id": session}))
-
-    assert len(of_session) == counted(told, session=session).kinds["user.message"]
+    assert len(of_session(store, session)) == counted(told, session=session).traces
 
 
 def test_every_link_of_the_page_finds_the_trace_that_it_stands_in(store: Server, told: Host) -> None:

@@ -28,6 +28,13 @@ PARTS: Final = (
         ("-m", "pytest", "-q", "-m", "real", "tests/backends"),
     ),
     Part(
+        "hour",
+        "a session of the past and one of now in the real backends: at once, an hour later, after a restart",
+        76,
+        ("-m", "pytest", "-q", "-m", "real", "tests/backends/test_hour.py"),
+        {"BACKENDS_WAIT_MINUTES": "61"},
+    ),
+    Part(
         "schedules",
         "a million simulated schedules of delivery",
         30,

@@ -61,13 +61,13 @@ def test_the_plot_has_the_least_at_the_bottom_and_gaps_blank() -> None:
     assert _series([5.0, 5.0]).plot() == "▁▁"
 
 
-def test_every_part_is_listed_and_takes_half_an_hour_at_most() -> None:
+def test_every_part_is_listed_and_takes_half_an_hour_at_most_but_the_one_that_waits_an_hour() -> None:
     listed = subprocess.run(
         [sys.executable, "-m", "tests.soak", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
     )
 
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [one.name for one in PARTS]
-    assert all(one.minutes <= 30 for one in PARTS)
+    assert [one.name for one in PARTS if one.minutes > 30] == ["hour"]
 
 
 def test_a_part_runs_with_further_arguments_and_an_unknown_one_is_refused() -> None:

@@ -63,7 +63,10 @@ def needs(place: str, signal: str, days: float, store: KnownStore | None, answer
     """Return what `days` of history need of what takes a signal at a place; `answer` is what the store said."""
     wanted = _shown(days)
     if store is None:
-        return f"nobody at {place} can be asked, as it may hand {signal} on. For {wanted}: {_UNASKED[signal]}"
+        return (
+            f"nobody at {place} can be asked: it may hand {signal} on, and then nobody here hears of what the store "
+            f"behind it refuses. For {wanted}: {_UNASKED[signal]}"
+        )
     if answer is None:
         return f"{store.name} at {place} does not say how old {signal} it keeps. For {wanted} see its {store.setting}"
     kept = _EVER if _TAKES_ALL.search(answer) else _days(store, answer)

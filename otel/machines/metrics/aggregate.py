@@ -14,8 +14,9 @@ point after a silence, is preceded by a point with the value until then. A backe
 for longer than it looks back counts its next value whole; so after such a silence a series begins anew: with a new
 start and zero. While something repeats the points of what happens now, there is no such silence.
 
-Prometheus takes a counter to grow beyond its last point by half a mean distance of points, which doubles what two
-points tell. So history ends with a few more points of each series (`close`).
+Prometheus takes a counter to grow beyond its last point by half a mean distance of points, so that N points tell one
+part in 2 (N - 1) too much, whatever their distance. So in history a series that falls silent for long has a few more
+points there, and at the end of it (`close`) each series has more.
 """
 
 from bisect import bisect_left
@@ -119,6 +120,12 @@ def cell_of(measurement: Measurement, bounds: tuple[float, ...]) -> Accumulator:
     buckets = [0] * (len(bounds) + 1)
     buckets[bisect_left(bounds, value)] = 1
     return Accumulator(time_ns, time_ns, 1, 0 + value, value, value, buckets, exemplar)
+
+
+def _more(key: Key, series: Accumulator, count: int) -> "list[AnyPoint]":
+    """Return so many more points of a series as it is."""
+    times = (series.last_ns + place * MILLISECOND for place in range(1, count + 1))
+    return [series.point(key, series.first_ns, at) for at in times]
 
 
 def empty(bounds: tuple[float, ...]) -> Accumulator:
@@ -254,6 +261,7 @@ _SILENCE_NS: Final = 90 * _SECOND
 _STALE_NS: Final = 300 * _SECOND
 """Prometheus forgets a series that is silent for so long, and looks back no further."""
 _LAST_POINTS: Final = 24
+_POINTS_BEFORE_SILENCE: Final = 8
 _REPEATED_MAX: Final = 2_000
 _READY_MAX: Final = 4_096
 _POINTS_MAX: Final = 256
@@ -418,8 +426,7 @@ class Aggregate:
             total = series.copy()
             total.last_ns += _LAST_POINTS * MILLISECOND
             self._next_series[key] = total
-            times = range(series.last_ns + MILLISECOND, total.last_ns + 1, MILLISECOND)
-            metrics.append((key[0], [total.point(key, total.first_ns, at) for at in times]))
+            metrics.append((key[0], _more(key, series, _LAST_POINTS)))
         return metrics
 
     def collect(self, now_ns: int, *, repeats: bool = False) -> Metrics:
@@ -606,7 +613,7 @@ class Aggregate:
         total = series.copy() if series is not None and goes_on else empty(bounds)
         start_ns = series.first_ns if series is not None and goes_on else before_ns
         time_ns = max(cell.last_ns, last_ns + MILLISECOND)
-        points = []
+        points = _more(key, series, _POINTS_BEFORE_SILENCE) if series is not None and not goes_on else []
         if cumulative and before_ns - last_ns > _SILENCE_NS:
             points.append(total.point(key, start_ns, before_ns))
         gained = cell

@@ -53,7 +53,7 @@ def test_what_may_hand_telemetry_on_is_no_store(url: str, signal: str) -> None:
         ("http://h/opentelemetry/v1/metrics", "metrics", 30, '-retentionPeriod="400d"', "of the last 400 days"),
         ("http://h/opentelemetry/v1/metrics", "metrics", 60, "-retentionPeriod=1", "of the last 31 days only"),
         ("http://h/otlp/v1/logs", "logs", 30, None, "does not say how old logs it keeps. For 30 days see its limits"),
-        ("http://h:4318/v1/logs", "logs", 30, None, "may hand logs on. For 30 days: Loki takes"),
+        ("http://h:4318/v1/logs", "logs", 30, None, "the store behind it refuses. For 30 days: Loki takes"),
         ("http://h:4318/v1/traces", "traces", 1, None, "For 24 hours: Tempo finds old spans"),
     ],
 )

@@ -87,12 +87,13 @@ def test_a_cumulative_counter_begins_anew_after_a_silence_that_backends_forget_i
     aggregate.add([tool_call(1), tool_call(12), tool_call(3600)])
 
     points = sent(aggregate)
-    assert counts(points) == [(0.999, 0), (1, 1), (12, 2), (3599.999, 0), (3600, 1)]
+    before_silence = [(12 + place / 1000, 2) for place in range(1, 9)]
+    assert counts(points) == [(0.999, 0), (1, 1), (12, 2), *before_silence, (3599.999, 0), (3600, 1)]
     starts = [point.start_ns - T0 for _, some in points for point in some]
-    assert starts == [999 * _MS] * 3 + [3_599_999 * _MS] * 2
+    assert starts == [999 * _MS] * 11 + [3_599_999 * _MS] * 2
 
 
-@pytest.mark.parametrize(("silence", "before"), [(300, [1, 1, 2]), (301, [1, 0, 1])])
+@pytest.mark.parametrize(("silence", "before"), [(300, [1, 1, 2]), (301, [1, *[1] * 8, 0, 1])])
 def test_a_series_is_as_it_was_after_a_silence_of_five_minutes(silence: float, before: list[float]) -> None:
     """So far back Prometheus looks for the last value of a series."""
     aggregate = Aggregate()

@@ -111,6 +111,19 @@ def test_one_event_after_a_month_of_quiet_is_one_in_history() -> None:
         assert _increases(host, _AFTER + later) == dict(_RANGES)
 
 
+@pytest.mark.parametrize("place", [0, 20, 40])
+def test_a_bar_that_holds_one_event_of_history_is_one(place: int) -> None:
+    """Prometheus extends what N points tell by one part in 2 (N - 1), which is a half for two points."""
+    host, events = _Host(MetricStream()), [_BEGIN + number * 3 * _HOUR for number in range(41)]
+
+    host.backfill(events)
+
+    for later in (60.0, _HOUR):
+        assert increase(host.samples, events[place] + later - 2 * _HOUR, events[place] + later) == pytest.approx(
+            1, abs=0.06
+        )
+
+
 def test_two_hosts_are_two_series_whose_increases_add_up() -> None:
     one, other = _Host(MetricStream()), _Host(MetricStream())
     one.live(_BEGIN - _HOUR, _AFTER + _HOUR, [*_BUSY, _AFTER])
