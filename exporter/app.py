@@ -243,7 +243,7 @@ async def serve(
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
         floor_of=_floor_of(settings),
         audits=True,
-        quota=Quota(settings.receiver.quota_events_per_second, settings.receiver.quota_bytes),
+        quota=Quota(settings.receiver.quota.events_per_second, settings.receiver.quota.bytes),
     )
     return Exit.DONE
 

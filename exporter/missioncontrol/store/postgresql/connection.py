@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import psycopg
 from psycopg import Connection, RawCursor, errors, sql
 from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper
 
@@ -101,7 +102,8 @@ def error_of(error: psycopg.Error) -> StoreError:
 
 
 def connect(url: str) -> Raw:
-    """Open a connection as it is, without any check. Raises the engine's errors."""
+    """Open a connection as it is. Raises the engine's errors, and `StateError` for a URL that cannot be read."""
+    _check_url(url)
     connection: Raw = psycopg.connect(
         url,
         autocommit=True,
@@ -118,6 +120,17 @@ def connect(url: str) -> Raw:
     arrays.register(connection)
     connection.adapters.register_dumper(int, Int8BinaryDumper)  # else a statement has a plan for each size of numbers
     return connection
+
+
+def _check_url(url: str) -> None:
+    """Raise `StateError` for what is no URL, without a part of it: libpq's errors name the part, perhaps a password."""
+    try:
+        ports = str(conninfo_to_dict(url).get("port") or "")
+    except (psycopg.ProgrammingError, UnicodeDecodeError):
+        ports = "none"
+    if not all(port.isdecimal() for port in ports.split(",") if port):
+        hint = "Write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %XX for other letters than a-z and 0-9."
+        raise StateError("The URL of the store on PostgreSQL cannot be read.", hint=hint) from None
 
 
 def open_connection(url: str, tenant: str) -> Opened:

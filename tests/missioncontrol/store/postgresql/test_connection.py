@@ -118,3 +118,20 @@ def test_an_error_says_no_password(postgres_server: Server) -> None:
 )
 def test_passwords_are_left_out_of_what_is_printed(text: str, shown: str) -> None:
     assert without_password(text) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://mc:hid%den@127.0.0.1/mc",
+        "postgresql://mc:hid%zz@127.0.0.1/mc",
+        "postgresql://127.0.0.1:hidden/den@db/mc",
+        "postgresql://mc:hidden@[::1/mc",
+        "postgresql://db/mc?hidden=1",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused_without_a_part_of_it(url: str) -> None:
+    with pytest.raises(StateError, match="cannot be read") as raised:
+        open_connection(url, "default")
+
+    assert "hid" not in f"{raised.value} {raised.value.hint}"
