@@ -248,13 +248,14 @@ class Receiver:
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]
     ) -> tuple[write_jobs.Stored, list[str]]:
         """Store redacted events of an exporter in this process, without a request; also return what is rejected."""
-        batch = await self.intake.sort_out(lines, rewound)
-        return await self.store_batch(session_id, batch), batch.rejected
+        stored = await self.store_batch(session_id, await self.intake.sort_out(lines, rewound))
+        return stored, stored.batch.rejected
 
     async def store_batch(self, session_id: str, batch: Batch, holder: Holder = OWNER) -> write_jobs.Stored:
         """Store a batch of this uploader; return once it is durable and subscribers have it."""
         job = partial(write_jobs.store_batch, session_id=session_id, batch=batch, now=self.now())
         stored = await self.write(uploading(session_id, holder, job))
+        batch = stored.batch
         self.counters.stored += len(stored.new)
         self.counters.calls_unknown += batch.calls_unknown
         self.counters.duplicates += stored.duplicates

@@ -41,6 +41,14 @@ _AUDIT: Final = (
     Column("SESSION", lambda entry: entry["session"] or ""),
     Column("DETAIL", lambda entry: entry["detail"] or ""),
 )
+_SHARES: Final = (
+    Column("NUMBER", lambda share: str(share["n"])),
+    Column("SESSION", "session"),
+    Column("MADE BY", "creator"),
+    Column("UNTIL", lambda share: share["expires"][:19]),
+    Column("OPENED", lambda share: str(share["opened"])),
+    Column("REVOKED", lambda share: (share["revoked"] or "")[:19]),
+)
 _tenant_option: Final = option("--tenant", default="default", metavar="NAME", help="tenant (default: default)")
 _store_option: Final = option(
     "--store",
@@ -288,6 +296,36 @@ def audit(context: CommandContext, limit: int, tenant: str, store: str | None) -
     return context.report(
         found, lambda view: table(_AUDIT, found["entries"], view) if found["entries"] else "No entries."
     )
+
+
+@command()
+@argument("action", type=click.Choice(("list", "count", "revoke")), help="what to do")
+@argument("number", type=WholeNumber(1, 2**53), required=False, metavar="[NUMBER]", help="number of the link to revoke")
+@_tenant_option
+@_store_option
+def share(context: CommandContext, action: str, number: int | None, tenant: str, store: str | None) -> int:
+    """Manages share links, which show one session or event to people without a token.
+
+    Links are made by POST /api/v1/shares and end by themselves. A revoked link is refused at once, also by a running
+    receiver.
+
+    Examples:
+    exporter mission-control share list  # every link, and how often it was opened
+    exporter mission-control share count  # how many are in force
+    exporter mission-control share revoke 3  # end one at once
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
+    if action == "revoke":
+        if number is None:
+            raise UsageError("share revoke requires a NUMBER", hint="see: exporter mission-control share list")
+        return context.report(token_admin.revoke_share(opened, number, tenant), lambda _: f"revoked link {number}")
+    found = token_admin.list_shares(opened, tenant)
+    told = "{in_force} in force, {ended} ended, opened {opened} times".format(**found["counts"])
+    if action == "count":
+        return context.report(found["counts"], lambda _: told)
+    return context.report(found, lambda view: table(_SHARES, found["shares"], view) if found["shares"] else "No links.")
 
 
 @command()
