@@ -103,7 +103,7 @@ def _row(id: str, report: dict[str, Any], reported_at: str, settings: str | None
 
 def _holds(alert: str, one: dict[str, Any], lately: str, newest: tuple[int, ...]) -> bool:
     if alert == "silent":
-        return bool(one["last_seen"] < lately)
+        return str(one["last_seen"]) < lately
     holds = {
         "failing": one["errors"] > 0,
         "behind": one["lag_seconds"] >= BEHIND_SECONDS,
@@ -112,7 +112,7 @@ def _holds(alert: str, one: dict[str, Any], lately: str, newest: tuple[int, ...]
         "outdated": _version(one["version"]) < newest,
         "settings": bool(one["differs"]),
     }
-    return holds[alert]
+    return bool(holds[alert])
 
 
 def _urgency(one: dict[str, Any]) -> tuple[int, str]:
