@@ -259,6 +259,8 @@ class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=T
     store: Address of its store: a path, sqlite:///PATH or postgresql://HOST/DATABASE; --store overrides it.
     store_file: File with the address of the store, for one with a password.
     public_url: Address under which a reverse proxy serves it; --public-url overrides it.
+    index: Addresses of index workers, which searches on PostgreSQL ask; --index overrides it.
+    index_token_file: File with the token of the index workers.
     quota: What each tenant may use.
     """
 
@@ -267,6 +269,8 @@ class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=T
     )
     store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
     public_url: Annotated[str | None, setting("https://mc.example.com/mc")] = None
+    index: Annotated[tuple[str, ...], setting(["http://10.0.0.5:8412"])] = ()
+    index_token_file: Annotated[str | None, setting("~/.config/exporter/index.token", path=True)] = None
     quota: QuotaSettings = field(default_factory=QuotaSettings)
 
 

@@ -74,6 +74,7 @@ COMMANDS: Final = (
     CommandRow(
         "mission-control migrate", "make or update the tables on PostgreSQL", "commands.mission_control:migrate"
     ),
+    CommandRow("mission-control index", "make searches on PostgreSQL fast", "commands.mission_control:index"),
     CommandRow("mission-control copy", "copy a store into an empty one", "commands.mission_control:copy"),
     CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     CommandRow("mission-control tenant", "create, list and remove tenants", "commands.mission_control:tenant"),

@@ -172,7 +172,7 @@ def emptied(url: str) -> str:
     """Remove all rows of a migrated database but those that it begins with, as if it were new."""
     tables = (
         "events, orphans, rewinds, exporters, deleted_sessions, notices, redactions, tokens, blob_uses, blobs"
-        ", families, audit, shares"
+        ", families, audit, shares, changed, index_workers"
     )
     with psycopg.connect(url, autocommit=True) as connection:
         statements = [

@@ -73,6 +73,15 @@ _PAGES: Final = (
     Route("/icon.svg", give("icon.svg", "image/svg+xml")),
 )
 
+_ROUTES: Final = (
+    *upload_api.ROUTES,
+    *read_api.ROUTES,
+    *fleet_api.ROUTES,
+    *tenants_api.ROUTES,
+    *shares_api.ROUTES,
+    *_PAGES,
+)
+
 
 def create_app(
     store: Store,
@@ -90,14 +99,7 @@ def create_app(
     receivers = Receivers(Receiver(store, redactor, **options))
     login = Login(token or None, receivers.holder, receivers.hashed_holder, receivers.cookie_key)
     app = Starlette(
-        routes=[
-            *upload_api.ROUTES,
-            *read_api.ROUTES,
-            *fleet_api.ROUTES,
-            *tenants_api.ROUTES,
-            *shares_api.ROUTES,
-            *_PAGES,
-        ],
+        routes=_ROUTES,
         middleware=[
             *([Middleware(BehindProxy, public=public)] if public is not None else []),
             Middleware(_FinishAnswers, default=receivers.default),
