@@ -46,14 +46,25 @@ def checked(given: Layer, places: Places) -> Settings:
                 if (name,) in given:
                     values[name] = _value(member, given[(name,)], places)
             case SettingsTable():
-                found = {path[-1]: one for path, one in given.items() if path[0] == name}
-                values[name] = member.struct(**_values(member, found, places))
+                values[name] = _table(member, {path[1:]: one for path, one in given.items() if path[0] == name}, places)
             case Sinks():
                 values[name] = _sinks(member, given, places)
     settings = Settings(**values)
     _check_archives(settings, given)
     _check_metrics(settings.metrics, given)
     return settings
+
+
+def _table(table: SettingsTable, given: Layer, places: Places) -> msgspec.Struct:
+    """A table of settings with the tables in it."""
+    own = {path[0]: one for path, one in given.items() if len(path) == 1}
+    values = _values(table, own, places)
+    for name, member in members(table.struct).items():
+        if isinstance(member, SettingsTable):
+            values[name] = _table(member, {path[1:]: one for path, one in given.items() if path[0] == name}, places)
+    made = table.struct(**values)
+    _check_one_of_two(made, own)
+    return made
 
 
 def _check_metrics(metrics: Metrics, given: Layer) -> None:

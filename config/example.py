@@ -34,9 +34,17 @@ def example() -> str:
             case Field():
                 plain.append(_setting(member))
             case SettingsTable() | Sinks():
-                tables.append(f"\n{_prose(member.meaning)}#[{name}]\n")
-                tables += _settings(member.struct, name)
+                tables += _table(member, name)
     return "".join(plain + tables)
+
+
+def _table(table: SettingsTable | Sinks, name: str) -> list[str]:
+    """The lines of a table, then of the tables in it."""
+    lines = [f"\n{_prose(table.meaning)}#[{name}]\n", *_settings(table.struct, name)]
+    for key, member in members(table.struct).items():
+        if isinstance(member, SettingsTable):
+            lines += _table(member, f"{name}.{key}")
+    return lines
 
 
 def _settings(struct: type[msgspec.Struct], table: str) -> list[str]:

@@ -65,7 +65,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class SettingsTable:
-    """A table of settings, such as `[limits]`."""
+    """A table of settings, such as `[limits]`, or a table in one, such as `[receiver.quota]`."""
 
     name: str
     struct: type[msgspec.Struct]
@@ -95,6 +95,18 @@ def members(struct: type[msgspec.Struct]) -> dict[str, Member]:
 def fields(struct: type[msgspec.Struct]) -> dict[str, Field]:
     """The plain settings of a struct by name, without its tables."""
     return {name: member for name, member in members(struct).items() if isinstance(member, Field)}
+
+
+@functools.cache
+def leaves(struct: type[msgspec.Struct]) -> dict[tuple[str, ...], Field]:
+    """The settings of a struct by path, with those of its tables: `("store",)`, `("quota", "bytes")`."""
+    found: dict[tuple[str, ...], Field] = {}
+    for name, member in members(struct).items():
+        if isinstance(member, Field):
+            found[name,] = member
+        else:
+            found |= {(name, *below): field for below, field in leaves(member.struct).items()}
+    return found
 
 
 def setting(example: object = None, **given: Any) -> msgspec.Meta:

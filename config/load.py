@@ -10,7 +10,7 @@ from typing import Final
 
 from config.check import check_secret_files, checked
 from config.errors import ConfigError
-from config.fields import Field, Sinks, fields, members
+from config.fields import Field, Sinks, fields, leaves, members
 from config.given.environment import found_in, from_text, read_environment, read_fallbacks
 from config.given.file import read_file
 from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, field_at, over
@@ -172,6 +172,6 @@ def _origins(given: Layer) -> dict[str, str]:
             heads: set[SettingPath] = {(name,)}
             if isinstance(member, Sinks):
                 heads = {path[:2] for path in given if path[0] == name}
-            paths = [(*head, key) for head in sorted(heads) for key in fields(member.struct)]
+            paths = [(*head, *below) for head in sorted(heads) for below in leaves(member.struct)]
         origins |= {".".join(path): given[path].origin if path in given else "default" for path in paths}
     return origins

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from config.fields import Field, Sinks, documented, fields, members
+from config.fields import Field, SettingsTable, Sinks, documented, fields, members
 from config.settings import Settings
 
 SINK_NAME = "^[a-z0-9_-]+$"
@@ -26,6 +26,7 @@ def schema() -> dict[str, Any]:
     for name, member in members(Settings).items():
         if isinstance(member, Sinks):
             definitions["Settings"]["properties"][name] = _sinks(member)
+        if not isinstance(member, Field):
             _one_of_two(definitions[member.struct.__name__], member)
     definitions["Allow"] |= {"minProperties": 1, "maxProperties": 1}
     top = definitions.pop("Settings")
@@ -59,11 +60,12 @@ def _sinks(group: Sinks) -> dict[str, Any]:
     return {"description": group.meaning, "anyOf": [sink, many]}
 
 
-def _one_of_two(definition: dict[str, Any], group: Sinks) -> None:
+def _one_of_two(definition: dict[str, Any], group: Sinks | SettingsTable) -> None:
     pairs = {
         tuple(sorted((name, field.instead_of))) for name, field in fields(group.struct).items() if field.instead_of
     }
-    definition["allOf"] = [{"not": {"required": list(pair)}} for pair in sorted(pairs)]
+    if pairs:
+        definition["allOf"] = [{"not": {"required": list(pair)}} for pair in sorted(pairs)]
 
 
 def _without_null(node: Any) -> Any:

@@ -241,15 +241,27 @@ class Thresholds(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     quarantined: Annotated[int, setting(ge=1, le=1_000_000_000)] = 1
 
 
+class QuotaSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What each tenant of a receiver may use.
+
+    events_per_second: How many events each receiver takes of a tenant in a second; above it answers 429 with
+        Retry-After.
+    bytes: How many bytes of a tenant are kept; above it uploads are answered 403 quota_exceeded.
+    """
+
+    events_per_second: Annotated[Annotated[int, Meta(ge=1, le=10_000_000)] | None, setting(5000)] = None
+    bytes: Annotated[Annotated[int, Meta(ge=1, le=1_000_000 * 10**9)] | None, setting(100_000_000_000)] = None
+
+
 class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A Mission Control that is run for a team.
 
     store: Address of its store: a path, sqlite:///PATH or postgresql://HOST/DATABASE; --store overrides it.
     store_file: File with the address of the store, for one with a password.
     public_url: Address under which a reverse proxy serves it; --public-url overrides it.
-    quota_events_per_second: How many events each receiver takes of a tenant in a second; above it answers 429 with
-        Retry-After.
-    quota_bytes: How many bytes of a tenant are kept; above it uploads are answered 403 quota_exceeded.
+    index: Addresses of index workers, which searches on PostgreSQL ask; --index overrides it.
+    index_token_file: File with the token of the index workers.
+    quota: What each tenant may use.
     """
 
     store: Annotated[str | None, setting("postgresql://mc@db.example.com/mc", secret=True, instead_of="store_file")] = (
@@ -257,8 +269,9 @@ class ReceiverSettings(Shown, frozen=True, forbid_unknown_fields=True, kw_only=T
     )
     store_file: Annotated[str | None, setting("~/.config/exporter/store.url", path=True, instead_of="store")] = None
     public_url: Annotated[str | None, setting("https://mc.example.com/mc")] = None
-    quota_events_per_second: Annotated[Annotated[int, Meta(ge=1, le=10_000_000)] | None, setting(5000)] = None
-    quota_bytes: Annotated[Annotated[int, Meta(ge=1, le=1_000_000 * 10**9)] | None, setting(100_000_000_000)] = None
+    index: Annotated[tuple[str, ...], setting(["http://10.0.0.5:8412"])] = ()
+    index_token_file: Annotated[str | None, setting("~/.config/exporter/index.token", path=True)] = None
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
 
 
 class Metrics(Shown, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from exporter.daemon.serving import Stop
     from exporter.missioncontrol.http.request_intake import FloorOf
     from exporter.missioncontrol.http.server import Certificate
+    from exporter.missioncontrol.search.remote import IndexWorkers
     from exporter.pipeline.redactors import Redactors
     from exporter.state.redaction_counts import RedactionCounts
     from exporter.wiring.redact_commands import Format, Outcome, PreviewFinding, Withheld
@@ -206,6 +207,23 @@ async def up(loaded: "Loaded", *, demo: bool, days: int, port: int | None, open_
         return Exit.DONE
 
 
+async def index(
+    settings: "Settings", store: str, *, listen: tuple[str, int], token_file: str, directory: str | None
+) -> int:
+    """Run an index worker of the store on PostgreSQL at this address until a signal."""
+    from exporter.daemon.serving import leave_no_core, stop_on_signals
+    from exporter.missioncontrol.opening import token_in
+    from exporter.wiring.index_worker import serving
+
+    leave_no_core()
+    token, stop = token_in(Path(token_file)), stop_on_signals()
+    files = Path(directory) if directory else Path(settings.state_dir) / "index"
+    async with serving(store, files, *listen, token=token) as address:
+        print(address, flush=True)  # noqa: T201  the one result of this command
+        await stop.wait()
+    return Exit.DONE
+
+
 async def serve(
     settings: "Settings",
     store: str,
@@ -226,9 +244,8 @@ async def serve(
     from exporter.wiring.event_views import make_trace, project
 
     leave_no_core()
-    if token_file:  # a token of ours, as those that the settings name
-        known = msgspec.structs.replace(settings.redaction, known_files=(*settings.redaction.known_files, token_file))
-        settings = msgspec.structs.replace(settings, redaction=known)
+    quota, public = settings.receiver.quota, public_url or settings.receiver.public_url
+    settings = _masking(settings, token_file)
     await serve_alone(
         store,
         host=host,
@@ -237,15 +254,39 @@ async def serve(
         stop=stop_on_signals(),
         say=on_notice,
         certificate=certificate,
-        public=PublicUrl.of(public) if (public := public_url or settings.receiver.public_url) else None,
+        public=PublicUrl.of(public) if public else None,
         make_trace=make_trace,
         project=project,
         retention=Retention.of(settings.limits.keep_days, settings.limits.keep_gb),
         floor_of=_floor_of(settings),
         audits=True,
-        quota=Quota(settings.receiver.quota_events_per_second, settings.receiver.quota_bytes),
+        quota=Quota(quota.events_per_second, quota.bytes),
+        workers=_workers(settings),
     )
     return Exit.DONE
+
+
+def _masking(settings: "Settings", token_file: str | None) -> "Settings":
+    """Return settings with which the receiver's own token is masked, as those are that the settings name."""
+    if not token_file:
+        return settings
+    known = msgspec.structs.replace(settings.redaction, known_files=(*settings.redaction.known_files, token_file))
+    return msgspec.structs.replace(settings, redaction=known)
+
+
+def _workers(settings: "Settings") -> "IndexWorkers | None":
+    """Return the index workers that the settings name."""
+    from exporter.errors import UsageError
+    from exporter.missioncontrol.opening import token_in
+    from exporter.missioncontrol.search.remote import IndexWorkers
+
+    urls, file = settings.receiver.index, settings.receiver.index_token_file
+    if not urls:
+        return None
+    if file is None or not all(url.startswith(("http://", "https://")) for url in urls):
+        hint = "give --index http://HOST:PORT and --index-token-file FILE, or set both in [receiver]"
+        raise UsageError("An index worker has an address and a token.", hint=hint)
+    return IndexWorkers(urls, token_in(Path(file), "--index-token-file"))
 
 
 def _floor_of(settings: "Settings") -> "FloorOf":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from urllib.parse import unquote
 
 from config.errors import ConfigError, nearest
-from config.fields import Field, Kind, SettingsTable, Sinks, fields, members
+from config.fields import Field, Kind, SettingsTable, Sinks, fields, leaves, members
 from config.given.layer import DEFAULT_SINK, Given, Layer, SettingPath, check_sink_name, unknown
 from config.settings import MissionControl, Otel, Settings
 
@@ -113,10 +113,10 @@ def variable_of(path: SettingPath) -> str:
 
 
 def _in_table(table: SettingsTable, parts: list[str], variable: str) -> tuple[SettingPath, Field]:
-    known = fields(table.struct)
-    if len(parts) > 2 or parts[1] not in known:
-        raise _unknown(variable, known)
-    return (table.name, parts[1]), known[parts[1]]
+    known, below = leaves(table.struct), tuple(parts[1:])
+    if below not in known:
+        raise _unknown(variable, [one[-1] for one in known if one[:-1] == below[:-1]] or map(_JOINT.join, known))
+    return (table.name, *below), known[below]
 
 
 def _in_sinks(group: Sinks, parts: list[str], variable: str, named: set[SettingPath]) -> tuple[SettingPath, Field]:

@@ -26,7 +26,7 @@ def read_file(path: Path) -> tuple[Layer, list[str]]:
     """
     content, mode = _read(path)
     layer = _Reading(path, _text(path, content)).layer
-    secrets = [given for at, given in layer.items() if len(at) == 3 and field_at(at).secret]
+    secrets = [given for at, given in layer.items() if given.value is not None and field_at(at).secret]
     if not secrets or os.name == "nt" or not mode & (stat.S_IRGRP | stat.S_IROTH):
         return layer, []
     return layer, [f"{secrets[0].where}: other users can read {secrets[0].key}; chmod 600 {path}"]
@@ -61,10 +61,9 @@ class _Reading:
         for name, value in document.items():
             match members(Settings).get(name):
                 case SettingsTable() as member:
-                    for key, held in self._as_table(name, value).items():
-                        self._give(fields(member.struct), (name,), (name, key), held)
+                    self._table(member, (name,), value)
                 case Sinks() as member:
-                    self._sinks(member, self._as_table(name, value))
+                    self._sinks(member, self._as_table((name,), value))
                 case _:
                     self._give(members(Settings), (), (name,), value)
 
@@ -81,11 +80,21 @@ class _Reading:
         except RecursionError:
             raise ConfigError("not TOML: nested too deeply", where=str(self._path)) from None
 
-    def _as_table(self, name: str, value: object) -> Mapping[str, object]:
+    def _as_table(self, place: tuple[str, ...], value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
+        name = ".".join(place)
         message, hint = f"expected {name} to be a table, given another value", f"write [{name}] on a line of its own"
-        raise self._error((name,), message, f"{hint}, and its settings below")
+        raise self._error(place, message, f"{hint}, and its settings below")
+
+    def _table(self, table: SettingsTable, place: tuple[str, ...], value: object) -> None:
+        known = members(table.struct)
+        for key, held in self._as_table(place, value).items():
+            below = known.get(key)
+            if isinstance(below, SettingsTable):
+                self._table(below, (*place, key), held)
+            else:
+                self._give(known, place, (*place, key), held)
 
     def _sinks(self, group: Sinks, values: Mapping[str, object]) -> None:
         known = fields(group.struct)

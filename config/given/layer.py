@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from config.errors import ConfigError, nearest
-from config.fields import Field, Member, Sinks, fields, members
+from config.fields import Field, Member, Sinks, members
 from config.settings import Settings
 
 SettingPath: TypeAlias = tuple[str, ...]
@@ -50,17 +50,24 @@ holds no value: it is the place of the table of that sink."""
 
 
 def over(lower: Layer, upper: Layer) -> Layer:
-    """Both layers; the upper one wins, and its `token` also displaces `token_file` of the lower one."""
+    """Both layers; the upper one wins, and its `token` also displaces `token_file` of the lower one, and so on."""
     displaced = {_other(path) for path in upper}
     return {path: given for path, given in lower.items() if path not in displaced} | upper
 
 
 def field_at(path: SettingPath) -> Field:
     """The field at a path that has one."""
+    member = _member_at(path)
+    assert isinstance(member, Field)
+    return member
+
+
+def _member_at(path: SettingPath) -> Member:
     member: Member = members(Settings)[path[0]]
-    if isinstance(member, Field):
-        return member
-    return fields(member.struct)[path[-1]]
+    for name in path[2:] if isinstance(member, Sinks) else path[1:]:
+        assert not isinstance(member, Field)
+        member = members(member.struct)[name]
+    return member
 
 
 def check_sink_name(group: Sinks, name: str, *, where: str) -> None:
@@ -83,6 +90,5 @@ def unknown(key: str, known: Iterable[str], *, where: str, prefix: str = "") -> 
 
 
 def _other(path: SettingPath) -> SettingPath | None:
-    if len(path) == 3 and field_at(path).instead_of:
-        return (*path[:-1], field_at(path).instead_of)
-    return None
+    member = _member_at(path)
+    return (*path[:-1], member.instead_of) if isinstance(member, Field) and member.instead_of else None

@@ -74,10 +74,12 @@ COMMANDS: Final = (
     CommandRow(
         "mission-control migrate", "make or update the tables on PostgreSQL", "commands.mission_control:migrate"
     ),
+    CommandRow("mission-control index", "make searches on PostgreSQL fast", "commands.mission_control:index"),
     CommandRow("mission-control copy", "copy a store into an empty one", "commands.mission_control:copy"),
     CommandRow("mission-control token", "create, list and revoke access tokens", "commands.mission_control:token"),
     CommandRow("mission-control tenant", "create, list and remove tenants", "commands.mission_control:tenant"),
     CommandRow("mission-control key", "make a new key of redaction tags", "commands.mission_control:key"),
+    CommandRow("mission-control share", "list, count and revoke share links", "commands.mission_control:share"),
     CommandRow("mission-control audit", "show who read, exported and deleted", "commands.mission_control:audit"),
     CommandRow("dashboards export", "write Grafana dashboards and alert rules", "commands.dashboards:export"),
     CommandRow("dashboards up", "write a directory that starts Grafana and stores", "commands.dashboards:up"),

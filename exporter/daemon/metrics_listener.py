@@ -10,17 +10,17 @@ import hmac
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from ipaddress import ip_address
 from typing import Final, TypeAlias
+from urllib.parse import parse_qsl
 
 from exporter.errors import SettingsError
 
 _HEAD_BYTES_MAX: Final = 8_192
 _SECONDS: Final = 10.0
 _CONNECTIONS_MAX: Final = 32
-_HINT: Final = "choose another port in [metrics] listen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Asked:
 
     accept: str
     is_trusted: bool
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,21 @@ Page: TypeAlias = Callable[[Asked], Told]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """Where to listen, and for whom. `token` returns the token that pages other than those of `open_pages` need."""
+    """Where to listen, and for whom. `token` returns the token that pages other than those of `open_pages` need.
+
+    `name` is what errors call it.
+    """
 
     host: str
     port: int
     token: Callable[[], str | None] = lambda: None
     open_pages: frozenset[str] = frozenset()
+    name: str = "[metrics]"
+
+    @property
+    def hint(self) -> str:
+        """What helps when the address cannot be had."""
+        return f"choose another port in {self.name} listen"
 
 
 @asynccontextmanager
@@ -94,7 +104,7 @@ async def _bound(where: Listening) -> list[socket.socket]:
             where.host, where.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        raise SettingsError(f"[metrics] cannot listen on {where.host}: {error.strerror}", hint=_HINT) from None
+        raise SettingsError(f"{where.name} cannot listen on {where.host}: {error.strerror}", hint=where.hint) from None
     sockets: list[socket.socket] = []
     for family, kind, protocol, _, address in found if where.port else found[:1]:
         one = socket.socket(family, kind, protocol)
@@ -109,7 +119,7 @@ async def _bound(where: Listening) -> list[socket.socket]:
                 each.close()
             is_taken = error.errno == errno.EADDRINUSE
             why = f"port {where.port} is in use" if is_taken else f"{where.host}:{where.port}: {error.strerror}"
-            raise SettingsError(f"[metrics] cannot listen: {why}", hint=_HINT) from None
+            raise SettingsError(f"{where.name} cannot listen: {why}", hint=where.hint) from None
     return sockets
 
 
@@ -151,8 +161,11 @@ def _answer(head: list[str], where: Listening, pages: Mapping[str, Page]) -> tup
         given[0].lower() == "bearer" and hmac.compare_digest(given[2].strip().encode(), token.encode())
     )
     if not is_trusted and path not in where.open_pages:
-        return Told(HTTPStatus.UNAUTHORIZED, b"the token of [metrics] token_file is needed\n"), method == "HEAD"
-    return page(Asked(headers.get("accept", ""), is_trusted)), method == "HEAD"
+        return Told(
+            HTTPStatus.UNAUTHORIZED, f"the token of {where.name} token_file is needed\n".encode()
+        ), method == "HEAD"
+    query = dict(parse_qsl(path.partition("?")[2]))
+    return page(Asked(headers.get("accept", ""), is_trusted, query)), method == "HEAD"
 
 
 def _without_port(host: str) -> str:

@@ -1,7 +1,7 @@
 """The joined parts of one exporter, from when they are built until they are closed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ _CAUGHT_UP_LOOK_SECONDS: Final = 0.2
 @dataclass(slots=True)
 class RunningExporter:
     """See the module. `receiver` is the embedded Mission Control, `page` its page once it is served.
-    `installation` is what this state directory is called.
+    `installation` is what this state directory is called, `settings` are those that receivers may compare.
 
     `notices` takes notices. `monitor` makes what answers monitors. `beside` are further tasks that run while it is
     served.
@@ -44,6 +44,7 @@ class RunningExporter:
     page: "ServerHandle | None" = None
     monitor: Callable[[], AbstractAsyncContextManager[int] | None] = lambda: None
     beside: list[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=list)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def answers(self, helpers: "Helpers | None" = None) -> ControlRequests:
         """Return what answers the requests of commands; `helpers` take part in a long backfill."""
@@ -59,7 +60,7 @@ class RunningExporter:
     ) -> AsyncIterator[None]:
         """While in the block: the page is there, the control socket answers, and what runs beside the daemon runs."""
         tell_when_full(self.daemon.notice)
-        reports = Reports(self.daemon, self.redaction.text, self.host, self.installation)
+        reports = Reports(self.daemon, self.redaction.text, self.host, self.installation, self.settings)
         if self.receiver is not None:
             self.page = await open_page(self.receiver)
         try:

@@ -19,6 +19,7 @@ from exporter.core.events.summary import Summary
 from exporter.core.notice import Level, Notice, NoticeName
 from exporter.daemon.daemon import Daemon
 from exporter.daemon.offline_status import COUNT_BYTES_MAX, GUESSED_EVENT_BYTES, confirmations, durable_between, iso
+from exporter.daemon.sealed_settings import SealedSettings
 from exporter.pipeline.lane import Lane
 from exporter.pipeline.sink_workers import SinkWorkers
 from exporter.sources.files.cli_process import Liveness
@@ -237,9 +238,15 @@ class Reports:
     """Sends reports in the background: of a session until it is accepted, of this exporter at intervals."""
 
     def __init__(
-        self, daemon: Daemon, redact_text: Callable[[str], str], host: str | None, installation: str = ""
+        self,
+        daemon: Daemon,
+        redact_text: Callable[[str], str],
+        host: str | None,
+        installation: str = "",
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._daemon = daemon
+        self._settings = SealedSettings(settings or {})
         self._installation = installation
         self._copied: set[str] = set()
         self._redact_text = redact_text
@@ -371,6 +378,8 @@ class Reports:
             "quarantine": reasons,
             "behind": _behind(run),
         }
+        if salt := run.sink_state.sink.settings_salt:
+            report["settings"] = self._settings.told(salt, in_full=run.sink_state.sink.wants_settings)
         await run.sink_state.sink.report(f"/exporters/{self._exporter_id}", "POST", report)
         if not run.sink_state.sink.copies:
             self._copied.discard(run.name)

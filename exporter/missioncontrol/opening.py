@@ -53,11 +53,11 @@ async def serve_alone(
     **options: Unpack[ReceiverOptions],
 ) -> None:
     """Serve a receiver until `stop`; print its address on stdout once it listens, and `say` what else helps."""
-    token = _token_in(token_file) if token_file is not None else None
+    token = token_in(token_file) if token_file is not None else None
     with open_store(store, may_be_away=True) as opened:
         for notice in opened.notices:
             say(notice)
-        if opened.index_of is not None:
+        if opened.index_of is not None and options.get("workers") is None:
             say(_note("searches look through the events themselves, which is slower than an index"))
         app = create_app(opened, token=token, trusted_hosts=[host], public=public, **options)
         server = await serve_http(app, host, port, explicit_port=True, certificate=certificate)
@@ -76,12 +76,13 @@ def _note(text: str) -> Notice:
     return Notice(NoticeName.NOTE, Level.INFO, text)
 
 
-def _token_in(file: Path) -> str:
+def token_in(file: Path, name: str = "--token-file") -> str:
+    """Return the token in a file that an option of this name gives."""
     try:
         with open_regular(file) as opened:
             token = opened.read(65_536).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--token-file {file} cannot be read: {error}") from error
+        raise UsageError(f"{name} {file} cannot be read: {error}") from error
     if not token:
-        raise UsageError(f"--token-file {file} is empty", hint="put the token in it")
+        raise UsageError(f"{name} {file} is empty", hint="put the token in it")
     return token

@@ -1,6 +1,7 @@
 """What the endpoints share: the store, subscribers, the redactor, the clock, the limits and the counters."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -22,7 +23,8 @@ from exporter.missioncontrol.ingest.batch import Batch
 from exporter.missioncontrol.live.notes import NoNotes, Note, Notes
 from exporter.missioncontrol.live.subscriptions import LiveSubscriptions
 from exporter.missioncontrol.live.waiting import OpenWaits
-from exporter.missioncontrol.search.index import TextIndex
+from exporter.missioncontrol.search.index import Matches
+from exporter.missioncontrol.search.remote import IndexWorkers, RemoteIndex, WorkersAwayError
 from exporter.missioncontrol.search.search import SearchIndex
 from exporter.missioncontrol.search.search_query import SECONDS, Query, results
 from exporter.missioncontrol.store import audit, tokens
@@ -34,6 +36,7 @@ from exporter.missioncontrol.store.retention import Retention, due
 from exporter.missioncontrol.store.session_row import EXPIRED, number_of
 from exporter.missioncontrol.store.tokens import OWNER, Holder
 
+_log: Final = logging.getLogger(__name__)
 _FRESH_SECONDS: Final = 0.15
 _TOLD_MAX: Final = 10_000
 _NOTES_MAX: Final = 10_000
@@ -70,6 +73,8 @@ class ReceiverOptions(TypedDict, total=False):
     floor_of: FloorOf | None
     """Makes the redactor of a tenant with its key, instead of one redactor for all."""
     quota: Quota | None
+    workers: IndexWorkers | None
+    """Say which events may match a search, where no index is kept beside the store."""
     audits: bool
     """Keeps an audit log of who reads."""
 
@@ -84,6 +89,7 @@ class Receiver:
         self.audits = options.get("audits", False)
         self.quota = QuotaGate(options.get("quota") or Quota())
         self._options = options
+        self._workers = options.get("workers")
         self.search = SearchIndex(store) if store.index_of is None else None
         self.eraser = Eraser(store, partial(self._forget_words, []))
         self.live = LiveSubscriptions()
@@ -182,13 +188,19 @@ class Receiver:
         """Return events that contain the words, and where to continue; waits shortly for events stored just now."""
 
         def search_in(
-            database: Database, index: TextIndex, seconds: float = SECONDS
+            database: Database, index: Matches, seconds: float = SECONDS
         ) -> tuple[list[dict[str, Any]], int | None]:
             return results(database, index, query, below, session_id=session_id, limit=limit, seconds=seconds)
 
         search, index_of = self.search, self.store.index_of
         if search is None:
             assert index_of is not None
+            if self._workers is not None:
+                remote = RemoteIndex(self._workers, self.store.number)
+                try:
+                    return await self.read(lambda database: search_in(database, remote, _SCAN_SECONDS))
+                except WorkersAwayError as error:
+                    _log.warning("no index worker answers; the events are searched", extra={"reason": str(error)})
             return await self.read(lambda database: search_in(database, index_of(database), _SCAN_SECONDS))
         newest = await self.read(newest_event)
         await asyncio.to_thread(search.catch_up, newest, _FRESH_SECONDS)
@@ -248,13 +260,14 @@ class Receiver:
         self, session_id: str, lines: Sequence[bytes], rewound: Sequence[str]
     ) -> tuple[write_jobs.Stored, list[str]]:
         """Store redacted events of an exporter in this process, without a request; also return what is rejected."""
-        batch = await self.intake.sort_out(lines, rewound)
-        return await self.store_batch(session_id, batch), batch.rejected
+        stored = await self.store_batch(session_id, await self.intake.sort_out(lines, rewound))
+        return stored, stored.batch.rejected
 
     async def store_batch(self, session_id: str, batch: Batch, holder: Holder = OWNER) -> write_jobs.Stored:
         """Store a batch of this uploader; return once it is durable and subscribers have it."""
         job = partial(write_jobs.store_batch, session_id=session_id, batch=batch, now=self.now())
         stored = await self.write(uploading(session_id, holder, job))
+        batch = stored.batch
         self.counters.stored += len(stored.new)
         self.counters.calls_unknown += batch.calls_unknown
         self.counters.duplicates += stored.duplicates

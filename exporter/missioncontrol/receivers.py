@@ -66,18 +66,28 @@ class Receivers:
         share = await receiver.write(opened)
         return None if share is None else (receiver, share)
 
-    async def is_in_force(self, holder: Holder) -> bool:
-        """Tell whether the token of this holder still is."""
-        receiver = await self.find(holder.tenant)
+    async def hashed_holder(self, tenant: str, hashed: bytes) -> Holder | None:
+        """Return who has the token of this hash in a tenant, None once it is not in force."""
+        receiver = await self.find(tenant)
         if receiver is None:
-            return False
-        return await receiver.store.read(lambda database: tokens.is_in_force(database, holder.hash))
+            return None
+        return await receiver.store.read(lambda database: tokens.hashed_holder(database, hashed, tenant), quick=True)
 
-    async def remove(self, tenant: str) -> bool:
-        """Delete all sessions of a tenant for good, and the tenant; False when there is none that can be removed."""
+    async def cookie_key(self) -> bytes:
+        """Return with what the cookies of browsers are sealed, the same at every receiver of the store."""
+        return await self.default.store.read(tokens.cookie_key, quick=True)
+
+    async def remove(self, tenant: str, who: str | None = None) -> bool:
+        """Delete all sessions of a tenant for good, and the tenant; False when there is none that can be removed.
+
+        With `who` it is first noted in the audit log of the default tenant.
+        """
         receiver = await self.find(tenant) if tenant != DEFAULT_TENANT else None
         if receiver is None:
             return False
+        if who is not None:
+            now = self.default.now()
+            await self.default.write(lambda database: audit.add(database, now, who, "remove tenant", detail=tenant))
         await receiver.write(lambda database: database.execute("DELETE FROM tokens").rowcount)  # nobody comes in
         first = "SELECT id FROM sessions ORDER BY n LIMIT 100"
         while rows := await receiver.read(lambda database: database.execute(first).fetchall()):

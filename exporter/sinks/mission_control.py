@@ -57,10 +57,16 @@ class _ItemsAnswer(msgspec.Struct):
     others: list[str] = []
 
 
+class _SettingsAnswer(msgspec.Struct):
+    salt: str
+    wanted: bool
+
+
 class _ReportAnswer(msgspec.Struct):
     epoch: str = ""
     changes: int = 0
     copies: int | None = None
+    settings: _SettingsAnswer | None = None
 
 
 def read_session(body: bytes) -> _SessionAnswer | None:
@@ -182,6 +188,8 @@ class MissionControlSink(Sink):
                 told = msgspec.json.decode(answer.body or b"{}", type=_ReportAnswer)
                 self._note_epoch(told.epoch, told.changes, before)
                 self.copies = self.copies if told.copies is None else told.copies
+                if told.settings is not None:
+                    self.settings_salt, self.wants_settings = told.settings.salt, told.settings.wanted
         return 0 < answer.status < 500 and answer.status not in WORTH_REPEATING
 
     async def live(self, remote_id: str, lines: Sequence[bytes]) -> None:

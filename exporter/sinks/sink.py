@@ -109,7 +109,8 @@ class Sink(ABC):
 
     `store` is the store that answered last, if the receiver names it: a store with another name has lost the events.
     `epoch` and `changes` are what it said last of its age, and `went_back` is set when the number of changes fell.
-    `copies` is how many other exporters it knows with the id of this one.
+    `copies` is how many other exporters it knows with the id of this one. `settings_salt` is with what it compares the
+    settings of exporters, empty if it does not; `wants_settings` says that it does not know those of this one.
     `gathering` says how many events are gathered before a batch is sent. `unproved` says why `verify` cannot ask what
     it holds; it is empty if `verify` can. Questions about all sessions are spread over `spread_seconds_min` at least:
     the exporters of many machines must not ask a receiver at once. `body_bytes_max` bounds a request; it falls when a
@@ -127,6 +128,8 @@ class Sink(ABC):
     changes: int = 0
     went_back: bool = False
     copies: int = 0
+    settings_salt: str = ""
+    wants_settings: bool = False
     capabilities: Capabilities = Capabilities()
     gathering: Gathering | None = None
     unproved: str = ""

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from config.drift import comparable
 from exporter.core.delivery.gate import Gate
 from exporter.core.names import MARKS, QUARANTINE
 from exporter.core.notice import Level, Notice, NoticeLog, NoticeName
@@ -85,6 +86,7 @@ def join(
         *(daemon, redaction, host, limits.max_line_bytes, notice, installation, receiver, receiver_store),
         monitor=partial(_monitor, settings, daemon, side),
         beside=side.tasks(daemon) if side is not None else [],
+        settings=comparable(settings),
     )
 
 

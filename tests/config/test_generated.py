@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from config.example import example
-from config.fields import Field, SettingsTable, Sinks, fields, members
+from config.fields import Field, SettingsTable, Sinks, fields, leaves, members
 from config.schema import schema, schema_text
 from config.settings import Allow, Settings, Source
 from tests.config.loading import Loading
@@ -70,7 +70,7 @@ def test_the_example_explains_every_setting() -> None:
     text = " ".join(line.removeprefix("# ") for line in example().splitlines())
 
     for member in members(Settings).values():
-        below = [] if isinstance(member, Field) else fields(member.struct).values()
+        below = [] if isinstance(member, Field) else [*members(member.struct).values(), *leaves(member.struct).values()]
         for one in (member, *below):
             assert one.name in text
             assert one.meaning in text
@@ -89,7 +89,7 @@ def test_the_schema_has_every_setting_with_meaning_and_default() -> None:
                 check(whole["properties"][name], member)
             case SettingsTable() | Sinks():
                 properties = whole["$defs"][member.struct.__name__]["properties"]
-                assert set(properties) == set(fields(member.struct))
+                assert set(properties) == set(members(member.struct))
                 for field in fields(member.struct).values():
                     check(properties[field.name], field)
 
@@ -115,6 +115,7 @@ def test_the_schema_knows_what_excludes_each_other() -> None:
     definitions = schema()["$defs"]
 
     assert definitions["MissionControl"]["allOf"] == [{"not": {"required": ["token", "token_file"]}}]
+    assert definitions["ReceiverSettings"]["allOf"] == [{"not": {"required": ["store", "store_file"]}}]
     assert definitions["Otel"]["allOf"] == [{"not": {"required": ["headers", "headers_file"]}}]
     assert (definitions["Allow"]["minProperties"], definitions["Allow"]["maxProperties"]) == (1, 1)
 

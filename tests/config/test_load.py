@@ -7,7 +7,7 @@ import pytest
 
 from config.errors import ConfigError
 from config.load import load
-from config.settings import KNOWN_ENV, Allow, Limits, Redaction
+from config.settings import KNOWN_ENV, Allow, Limits, QuotaSettings, ReceiverSettings, Redaction
 from tests.config.loading import Loading
 
 
@@ -272,3 +272,40 @@ def test_what_redaction_runs_or_trusts_is_never_looked_up_in_the_working_directo
     for name in ("PLUGINS", "BASELINES", "EXTRA_RULES"):
         with pytest.raises(ConfigError, match="a whole path"):
             loading(environ={f"EXPORTER_REDACTION__{name}": "in_this_directory"})
+
+
+def test_a_table_in_a_table_is_given_by_the_file_a_variable_or_both(loading: Loading) -> None:
+    text = '[receiver]\nstore = "/srv/mc.db"\n[receiver.quota]\nbytes = 5\nevents_per_second = 6\n'
+    loaded = loading(text, {"EXPORTER_RECEIVER__QUOTA__BYTES": "7"})
+
+    assert loaded.settings.receiver == ReceiverSettings(
+        store="/srv/mc.db", quota=QuotaSettings(bytes=7, events_per_second=6)
+    )
+    assert loaded.origins["receiver.quota.bytes"] == "environment EXPORTER_RECEIVER__QUOTA__BYTES"
+    assert loaded.origins["receiver.quota.events_per_second"] == "file:5"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "said"),
+    [
+        ("[receiver.quota]\nbyte = 5\n", {}, "receiver.quota.byte is not a setting"),
+        ("[receiver]\nquota = 5\n", {}, "expected receiver.quota to be a table"),
+        ("[receiver.quota]\nbytes = 0\n", {}, "expected receiver.quota.bytes to be an integer from 1"),
+        ("", {"EXPORTER_RECEIVER__QUOTA__BYTE": "5"}, "EXPORTER_RECEIVER__QUOTA__BYTE is not a setting"),
+        ("", {"EXPORTER_RECEIVER__QUOTA": "5"}, "EXPORTER_RECEIVER__QUOTA is not a setting"),
+    ],
+)
+def test_a_wrong_setting_in_a_table_in_a_table_is_named(
+    loading: Loading, text: str, environ: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        loading(text, environ)
+
+
+def test_a_store_given_above_displaces_a_store_file_given_below_and_one_place_gives_one(loading: Loading) -> None:
+    text = '[receiver]\nstore_file = "/srv/store.url"\n'
+
+    loaded = loading(text, {"EXPORTER_RECEIVER__STORE": "postgresql://db/mc"})
+    assert (loaded.settings.receiver.store, loaded.settings.receiver.store_file) == ("postgresql://db/mc", None)
+    with pytest.raises(ConfigError, match=r"expected one of receiver\.store_file and store, given both"):
+        loading(text + 'store = "/srv/mc.db"\n')

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from config.fields import Field, SettingsTable, Sinks, fields, members
 from config.given.environment import variable_of
+from config.given.layer import field_at
 from config.given.toml import written
 from config.load import load
 from config.settings import Settings, Source
@@ -64,14 +65,17 @@ def value_of(field: Field) -> st.SearchStrategy[Any]:
 def table_of(struct: type[msgspec.Struct]) -> st.SearchStrategy[dict[str, Any]]:
     """A table with some of the settings, all that are required, and none that excludes another or needs a file."""
     known = [field for field in fields(struct).values() if field.name not in NEEDS_OTHERS]
+    tables = [member for member in members(struct).values() if isinstance(member, SettingsTable)]
+    below = {table.name: table_of(table.struct) for table in tables if struct is not Settings}
     return st.fixed_dictionaries(
         {field.name: value_of(field) for field in known if field.required},
-        optional={field.name: value_of(field) for field in known if not field.required},
+        optional={field.name: value_of(field) for field in known if not field.required} | below,
     )
 
 
 NEEDS_OTHERS = {
-    "token_file", "headers_file", "append_path", "certificate_file", "client_certificate_file", "client_key_file"
+    "store_file", "token_file", "headers_file", "append_path",
+    "certificate_file", "client_certificate_file", "client_key_file",
 }  # fmt: skip
 NAMES = st.from_regex(r"[a-z0-9]{1,6}", fullmatch=True).map(lambda name: f"s{name}")
 
@@ -99,11 +103,22 @@ def leaves(document: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Field, A
             case Field() as field:
                 yield (name,), field, value
             case SettingsTable() as table:
-                yield from (((name, key), fields(table.struct)[key], held) for key, held in value.items())
+                yield from ((path, field_at(path), held) for path, held in below(table, (name,), value))
             case Sinks() as group:
                 for sink, settings_of_it in value.items():
                     known = fields(group.struct)
                     yield from (((name, sink, key), known[key], held) for key, held in settings_of_it.items())
+
+
+def below(
+    table: SettingsTable, place: tuple[str, ...], values: dict[str, Any]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, held in values.items():
+        member = members(table.struct)[key]
+        if isinstance(member, SettingsTable):
+            yield from below(member, (*place, key), held)
+        else:
+            yield (*place, key), held
 
 
 def from_file(text: str) -> Settings:

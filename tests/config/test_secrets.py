@@ -31,6 +31,8 @@ headers = {{ authorization = "Bearer {SECRET}", x = "{SECRET}" }}
 resource_attributes = {{ "deployment.environment" = "laptop" }}
 [[redaction.allow]]
 regex = "EXAMPLE"
+[receiver]
+store = "postgresql://mc:{SECRET}@db.example.com/mc"
 """
 
 

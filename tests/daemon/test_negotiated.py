@@ -256,6 +256,28 @@ async def test_a_session_is_reported_with_its_title_redacted(station: Station, f
     assert not any(b"hunter2" in request.body for request in full.requests)
 
 
+async def test_settings_are_told_as_keyed_hashes_once_the_receiver_gives_a_salt(
+    station: Station, full: Peer, fast_clock: float
+) -> None:
+    station.session().add(1)
+    exporter = station.exporter(full)
+    settings = {"limits.keep_days": "30", "log_level": '"debug"'}
+
+    reports = Reports(exporter.running.daemon, str, "laptop", settings=settings)
+    running = asyncio.create_task(reports.run())
+    try:
+        await until(lambda: len(_reported(full, "POST", "/agents/exporters/")) >= 3)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    told = [one.get("settings") for one in _reported(full, "POST", "/agents/exporters/")[:3]]
+    assert told[0] is None
+    assert (set(told[1]["keys"]), set(told[2])) == (set(settings), {"hash"})
+    assert told[1]["hash"] == told[2]["hash"]
+    assert not any(b"debug" in request.body for request in full.requests)
+
+
 async def test_what_was_masked_in_events_without_a_day_is_reported_of_the_first_day(
     station: Station, full: Peer, fast_clock: float
 ) -> None:

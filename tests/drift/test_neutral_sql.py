@@ -14,6 +14,7 @@ OF_THE_ENGINE: Final = (
     RECEIVER / "store" / "sqlite",
     RECEIVER / "store" / "postgresql",
     RECEIVER / "search" / "fts5.py",
+    RECEIVER / "search" / "tenant_index.py",
 )
 STATEMENT: Final = re.compile(r"\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b")
 OF_ONE_ENGINE: Final = {

@@ -46,7 +46,7 @@ class Server:
             {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
         )
         self.data = self._home / "data"
-        self.port = _free_port()
+        self.port = free_port()
         self._settings = {
             "shared_buffers": "32MB",
             "listen_addresses": "127.0.0.1",
@@ -172,7 +172,7 @@ def emptied(url: str) -> str:
     """Remove all rows of a migrated database but those that it begins with, as if it were new."""
     tables = (
         "events, orphans, rewinds, exporters, deleted_sessions, notices, redactions, tokens, blob_uses, blobs"
-        ", families, audit, shares"
+        ", families, audit, shares, changed, index_workers"
     )
     with psycopg.connect(url, autocommit=True) as connection:
         statements = [
@@ -198,7 +198,8 @@ def opened_on_postgres(*, is_new: bool) -> Store:
     return PostgresStore(emptied(url) if is_new else url)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

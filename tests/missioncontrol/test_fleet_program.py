@@ -100,7 +100,7 @@ def test_tables_are_made_by_a_command_that_serve_names(server: Server, settings:
 
     assert refused.returncode == 3
     assert "exporter mission-control migrate --store URL" in refused.stderr
-    assert [(done.returncode, done.stdout.strip()) for done in made] == [(0, "version 0 → 2"), (0, "already version 2")]
+    assert [(done.returncode, done.stdout.strip()) for done in made] == [(0, "version 0 → 3"), (0, "already version 3")]
     token = exporter("mission-control", "token", "create", "anna", *more)
     assert token.stdout.startswith("xmc_")
     with serving(settings) as client:

@@ -41,6 +41,14 @@ _AUDIT: Final = (
     Column("SESSION", lambda entry: entry["session"] or ""),
     Column("DETAIL", lambda entry: entry["detail"] or ""),
 )
+_SHARES: Final = (
+    Column("NUMBER", lambda share: str(share["n"])),
+    Column("SESSION", "session"),
+    Column("MADE BY", "creator"),
+    Column("UNTIL", lambda share: share["expires"][:19]),
+    Column("OPENED", lambda share: str(share["opened"])),
+    Column("REVOKED", lambda share: (share["revoked"] or "")[:19]),
+)
 _tenant_option: Final = option("--tenant", default="default", metavar="NAME", help="tenant (default: default)")
 _store_option: Final = option(
     "--store",
@@ -66,6 +74,8 @@ _store_option: Final = option(
     metavar="URL",
     help="address under which a reverse proxy serves it, with its path; everybody needs a token then",
 )
+@option("--index", multiple=True, metavar="URL", help="index worker that searches ask; can be repeated")
+@option("--index-token-file", type=FILE, help="file with the token of the index workers")
 @option(
     "--keep-days",
     type=WholeNumber(0, 36_500),
@@ -85,7 +95,7 @@ def serve(
     certificate: str | None,
     key: str | None,
     public_url: str | None,
-    **kept: int | None,
+    **settled: Any,
 ) -> int:
     """Runs the receiver and its web page alone, for a team.
 
@@ -98,16 +108,13 @@ def serve(
     exporter mission-control serve --host 0.0.0.0 --certificate mc.pem --key mc.key  # with TLS
     exporter mission-control serve --public-url https://mc.example.com/mc --token-file mc.token  # behind a proxy
     """
-    import msgspec
-
     from exporter import app
     from exporter.missioncontrol.http.server import Certificate
 
     settings = context.load(fallbacks=False, logs=True).settings
     if bool(certificate) != bool(key):
         raise UsageError("--certificate and --key must be given together.", hint="give both, or neither for HTTP")
-    given = {name: value for name, value in kept.items() if value is not None}
-    settings = msgspec.structs.replace(settings, limits=msgspec.structs.replace(settings.limits, **given))
+    settings = _with(settings, **settled)
     opened, tls = (
         _store(context, settings, store),
         Certificate(Path(certificate), Path(key)) if certificate and key else None,
@@ -115,6 +122,20 @@ def serve(
     where: dict[str, Any] = {"host": host, "port": port, "certificate": tls, "public_url": public_url}
     with closing(Notices(context.out, level=settings.log_level)) as notices:
         return asyncio.run(app.serve(settings, opened, **where, token_file=token_file, on_notice=notices))
+
+
+def _with(
+    settings: "Settings", *, index: tuple[str, ...], index_token_file: str | None, **kept: int | None
+) -> "Settings":
+    """Return the settings with what arguments say instead."""
+    import msgspec
+
+    workers = {"index": index or None, "index_token_file": index_token_file}
+    changed = {
+        name: msgspec.structs.replace(table, **{name: value for name, value in given.items() if value is not None})
+        for name, table, given in (("limits", settings.limits, kept), ("receiver", settings.receiver, workers))
+    }
+    return msgspec.structs.replace(settings, **changed)
 
 
 def _store(context: CommandContext, settings: "Settings", url: str | None) -> str:
@@ -167,6 +188,31 @@ def migrate(context: CommandContext, store: str | None) -> int:
     done = migrate(address)
     told = f"version {done.before} → {done.now}" if done.before != done.now else f"already version {done.now}"
     return context.report({"before": done.before, "version": done.now}, lambda _: told)
+
+
+@command()
+@_store_option
+@option("--listen", required=True, metavar="ADDRESS", help="address and port to listen on, such as 127.0.0.1:8412")
+@option("--token-file", type=FILE, required=True, help="file with the token that receivers send")
+@option("--directory", metavar="PATH", help="directory of the index (default: index in the state directory)")
+def index(context: CommandContext, store: str | None, listen: str, token_file: str, directory: str | None) -> int:
+    """Runs an index worker, which makes searches in a Mission Control on PostgreSQL fast.
+
+    It builds an index from the database, and answers receivers that are started with --index. It gives numbers of
+    events only; a receiver reads them with the rights of who asks. Its files may be deleted: they are built again.
+
+    Examples:
+    exporter mission-control index --listen 127.0.0.1:8412 --token-file index.token  # of the store in the settings
+    """
+    from config.url import host_and_port, listen_fault
+    from exporter import app
+
+    if fault := listen_fault(listen):
+        raise UsageError(f"--listen {listen} is no address to listen on: {fault}", hint="give HOST:PORT")
+    settings = context.load(fallbacks=False, secrets=False).settings
+    opened = _store(context, settings, store)
+    worker = app.index(settings, opened, listen=host_and_port(listen), token_file=token_file, directory=directory)
+    return asyncio.run(worker)
 
 
 @command()
@@ -288,6 +334,36 @@ def audit(context: CommandContext, limit: int, tenant: str, store: str | None) -
     return context.report(
         found, lambda view: table(_AUDIT, found["entries"], view) if found["entries"] else "No entries."
     )
+
+
+@command()
+@argument("action", type=click.Choice(("list", "count", "revoke")), help="what to do")
+@argument("number", type=WholeNumber(1, 2**53), required=False, metavar="[NUMBER]", help="number of the link to revoke")
+@_tenant_option
+@_store_option
+def share(context: CommandContext, action: str, number: int | None, tenant: str, store: str | None) -> int:
+    """Manages share links, which show one session or event to people without a token.
+
+    Links are made by POST /api/v1/shares and end by themselves. A revoked link is refused at once, also by a running
+    receiver.
+
+    Examples:
+    exporter mission-control share list  # every link, and how often it was opened
+    exporter mission-control share count  # how many are in force
+    exporter mission-control share revoke 3  # end one at once
+    """
+    from exporter.missioncontrol.store import token_admin
+
+    opened = _store(context, context.load(fallbacks=False, secrets=False).settings, store)
+    if action == "revoke":
+        if number is None:
+            raise UsageError("share revoke requires a NUMBER", hint="see: exporter mission-control share list")
+        return context.report(token_admin.revoke_share(opened, number, tenant), lambda _: f"revoked link {number}")
+    found = token_admin.list_shares(opened, tenant)
+    told = "{in_force} in force, {ended} ended, opened {opened} times".format(**found["counts"])
+    if action == "count":
+        return context.report(found["counts"], lambda _: told)
+    return context.report(found, lambda view: table(_SHARES, found["shares"], view) if found["shares"] else "No links.")
 
 
 @command()

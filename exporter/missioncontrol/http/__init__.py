@@ -7,6 +7,6 @@ guard           who may speak to the receiver: tokens, the login of a browser, t
 request_intake  bodies within limits, batches decoded and redacted off the event loop
 upload_api      what exporters and the CLI call, below /agents
 read_api        what people and programs call, below /api/v1, and the endpoints for monitoring
-tenants_api     what operators call; shares_api: links for who has no token
+tenants_api     what operators call; fleet_api: exporters and their alerts; shares_api: links for who has no token
 responses       shared by all: answers and errors as HTTP
 """

@@ -15,12 +15,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exporter.core.events.redaction import RedactEvent
 from exporter.core.names import STORE_HEADER
-from exporter.missioncontrol.http import read_api, shares_api, tenants_api, upload_api
+from exporter.missioncontrol.http import fleet_api, read_api, shares_api, tenants_api, upload_api
 from exporter.missioncontrol.http.audited import Audited
 from exporter.missioncontrol.http.guard import PATH, RECEIVER, Guard, Login, enter, form
 from exporter.missioncontrol.http.public import BehindProxy, PublicUrl
 from exporter.missioncontrol.http.responses import ApiError, error_answer
-from exporter.missioncontrol.pages import audit, event, export, feed, health, session, sessions, waterfall
+from exporter.missioncontrol.pages import (
+    audit,
+    event,
+    export,
+    feed,
+    fleet,
+    health,
+    session,
+    sessions,
+    shares,
+    waterfall,
+)
 from exporter.missioncontrol.pages.rendering import error_page, give, is_fragment
 from exporter.missioncontrol.receiver import Receiver, ReceiverOptions
 from exporter.missioncontrol.receivers import Receivers
@@ -46,6 +57,9 @@ _PAGES: Final = (
     Route("/", sessions.sessions_page),
     Route("/feed", feed.feed_page),
     Route("/health", health.health_page),
+    Route("/fleet", fleet.fleet_page),
+    Route("/shares", shares.shares_page),
+    Route("/shares/{n:int}/revoke", shares.revoke, methods=["POST"]),
     Route("/audit", audit.audit_page),
     Route("/sessions/{id}", session.session_page),
     Route("/sessions/{id}/next", session.next_event),
@@ -57,6 +71,15 @@ _PAGES: Final = (
     Route("/style.css", give("style.css", "text/css")),
     Route("/script.js", give("script.js", "text/javascript")),
     Route("/icon.svg", give("icon.svg", "image/svg+xml")),
+)
+
+_ROUTES: Final = (
+    *upload_api.ROUTES,
+    *read_api.ROUTES,
+    *fleet_api.ROUTES,
+    *tenants_api.ROUTES,
+    *shares_api.ROUTES,
+    *_PAGES,
 )
 
 
@@ -74,9 +97,9 @@ def create_app(
     In process the token is asked for only when there is one; `server.serve_http` adds the rules for the network.
     """
     receivers = Receivers(Receiver(store, redactor, **options))
-    login = Login(token or None, receivers.holder, receivers.is_in_force)
+    login = Login(token or None, receivers.holder, receivers.hashed_holder, receivers.cookie_key)
     app = Starlette(
-        routes=[*upload_api.ROUTES, *read_api.ROUTES, *tenants_api.ROUTES, *shares_api.ROUTES, *_PAGES],
+        routes=_ROUTES,
         middleware=[
             *([Middleware(BehindProxy, public=public)] if public is not None else []),
             Middleware(_FinishAnswers, default=receivers.default),

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from exporter.missioncontrol.http.guard import HOLDER
+from exporter.missioncontrol.http.permissions import HOLDER
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.receiver import receiver_of
 from exporter.missioncontrol.store.tokens import OWNER, Holder

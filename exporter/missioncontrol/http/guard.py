@@ -1,8 +1,9 @@
 """Access to the receiver: the right Host and Origin, and a token or the same user on loopback.
 
-A browser that needs a token gets in by the token in a form, or by an address that works once. Either becomes a cookie
-that only this receiver reads. It is worth nothing once half a day has passed without a request that brought it, after a
-restart, or once the token that it was given for is revoked.
+A browser that needs a token gets in by the token in a form, or by an address that works once. Either becomes a cookie,
+which is worth nothing once half a day has passed without a request that brought it, or once the token that it was given
+for is revoked. That of a token is sealed with a key of the store, so that every receiver of the store knows it; that of
+an address is known to this process only.
 """
 
 import asyncio
@@ -10,31 +11,34 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from hmac import compare_digest
 from typing import Final, TypeAlias
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from exporter.missioncontrol.http.permissions import forbidden
+from exporter.missioncontrol.http.permissions import HOLDER, forbidden, pages_of
 from exporter.missioncontrol.http.responses import ApiError, api_errors, error_answer
 from exporter.missioncontrol.pages.formats import local
 from exporter.missioncontrol.pages.rendering import render, style_hash
 from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
 
 FindHolder: TypeAlias = Callable[[str], Awaitable[Holder | None]]
-IsInForce: TypeAlias = Callable[[Holder], Awaitable[bool]]
+FindHashed: TypeAlias = Callable[[str, bytes], Awaitable[Holder | None]]
+ReadKey: TypeAlias = Callable[[], Awaitable[bytes]]
 OpenShare: TypeAlias = Callable[[str], Awaitable[tuple[object, object] | None]]
 FindReceiver: TypeAlias = Callable[[str], Awaitable[object | None]]
 
 PATH: Final = "/enter"
 COOKIE: Final = "exporter_visitor"
 _COOKIE_SECONDS, _CODE_SECONDS = 12 * 3600, 600
+_RENEWED_SECONDS: Final = 1800
+_SKEW_SECONDS: Final = 120
+"""How far the clocks of two receivers may be apart."""
 _KEPT_SECONDS: Final = 30 * 86_400
 """How long a browser keeps the cookie; for how long it is valid is decided here, not by the browser."""
 _ENTRIES_MAX: Final = 1000
@@ -48,30 +52,26 @@ _HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    """Until when a code or a cookie is good, and who came in, whose token may be revoked meanwhile."""
-
-    end: float
-    holder: Holder = OWNER
-
-
 class Login:
-    """Who has come in. Codes and cookies are held as hashes, in memory only."""
+    """Who has come in. Codes, and cookies that are given for them, are held as hashes, in memory only.
+
+    `find_hashed` finds the holder of a token in force by tenant and hash; `read_key` gives the key of sealed cookies.
+    """
 
     def __init__(
         self,
         token: str | None,
         find_holder: FindHolder,
-        is_in_force: IsInForce,
-        clock: Callable[[], float] = time.monotonic,
+        find_hashed: FindHashed,
+        read_key: ReadKey,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.token = token
-        self._find_holder = find_holder
-        self._is_in_force = is_in_force
+        self._find_holder, self._find_hashed, self._read_key = find_holder, find_hashed, read_key
         self._clock = clock
-        self._codes: dict[bytes, _Pass] = {}
-        self._cookies: dict[bytes, _Pass] = {}
+        self._key = b""
+        self._codes: dict[bytes, float] = {}
+        self._cookies: dict[bytes, float] = {}
 
     def one_time_code(self) -> str:
         """Return a code for `/enter?once=CODE`, good for ten minutes and one use."""
@@ -79,8 +79,7 @@ class Login:
 
     def use(self, code: str) -> str | None:
         """Return a cookie for a code, which is worthless from then on."""
-        given = self._codes.pop(_hash(code), None)
-        if given is None or given.end <= self._clock():
+        if self._codes.pop(_hash(code), 0.0) <= self._clock():
             return None
         return self._make(self._cookies, _COOKIE_SECONDS)
 
@@ -90,31 +89,46 @@ class Login:
             return OWNER
         return await self._find_holder(token) if token.startswith(PREFIX) else None
 
-    async def admit(self, token: str) -> str | None:
-        """Return a cookie for a token that may read; None for any other, after a moment."""
+    async def admit(self, token: str) -> tuple[str, Holder] | None:
+        """Return a cookie for a token that opens pages, and whose it is; None for any other, after a moment."""
         holder = await self.holder(token)
-        if holder is not None and holder.scope not in ("upload", "operator"):
-            return self._make(self._cookies, _COOKIE_SECONDS, holder)
+        if holder is not None and holder.scope != "upload":
+            return await self._sealed(holder), holder
         await asyncio.sleep(_WRONG_TOKEN_SECONDS)
         return None
 
-    async def visitor(self, cookie: str) -> Holder | None:
-        """Return who has this cookie, None if it is not good any more; then it is good for another half a day."""
+    async def visitor(self, cookie: str) -> tuple[Holder, str | None] | None:
+        """Return who has this cookie, and one to go on with if there is another by now; None if it is not good."""
         hashed, now = _hash(cookie), self._clock()
-        given = self._cookies.get(hashed)
-        if given is None or given.end <= now:
+        if self._cookies.get(hashed, 0.0) > now:
+            self._cookies[hashed] = now + _COOKIE_SECONDS
+            return OWNER, None
+        text, _, seal = cookie.rpartition(".")
+        if not compare_digest(seal.encode("utf-8", "replace"), (await self._seal(text)).encode()):
             return None
-        if given.holder.hash and not await self._is_in_force(given.holder):
-            self._cookies.pop(hashed, None)
+        issued, tenant, token = text.split(".")
+        if not int(issued) - _SKEW_SECONDS <= now < int(issued) + _COOKIE_SECONDS:
             return None
-        self._cookies[hashed] = _Pass(now + _COOKIE_SECONDS, given.holder)
-        return given.holder
+        holder = await self._find_hashed(tenant, bytes.fromhex(token)) if token else OWNER if self.token else None
+        if holder is None:
+            return None
+        return holder, await self._sealed(holder) if now > int(issued) + _RENEWED_SECONDS else None
 
-    def _make(self, given: dict[bytes, _Pass], seconds: float, holder: Holder = OWNER) -> str:
+    async def _sealed(self, holder: Holder) -> str:
+        text = f"{int(self._clock())}.{holder.tenant}.{holder.hash.hex()}"
+        return f"{text}.{await self._seal(text)}"
+
+    async def _seal(self, text: str) -> str:
+        """Return the keyed hash of a cookie; the receiver's own token is in it, so that another one ends all of its."""
+        self._key = self._key or await self._read_key()
+        own = (self.token or "") if text.endswith(".") else ""
+        return blake2b(f"{text}\0{own}".encode("utf-8", "replace"), key=self._key, digest_size=32).hexdigest()
+
+    def _make(self, given: dict[bytes, float], seconds: float) -> str:
         secret = secrets.token_urlsafe(32)
         if len(given) >= _ENTRIES_MAX:
-            del given[min(given, key=lambda hashed: given[hashed].end)]
-        given[_hash(secret)] = _Pass(self._clock() + seconds, holder)
+            del given[min(given, key=given.__getitem__)]
+        given[_hash(secret)] = self._clock() + seconds
         return secret
 
 
@@ -128,9 +142,10 @@ async def form(request: Request) -> Response:
     code = request.query_params.get("once")
     if code is None:
         return _form()
-    return _entered(
-        request, login.use(code), refusal="This address has already been used, or has expired after ten minutes."
-    )
+    cookie = login.use(code)
+    if cookie is None:
+        return _form("This address has already been used, or has expired after ten minutes.")
+    return _entered(request, cookie, OWNER)
 
 
 async def enter(request: Request) -> Response:
@@ -142,7 +157,8 @@ async def enter(request: Request) -> Response:
     except TimeoutError as error:
         raise ApiError(408, "slow_body", "The form did not arrive in time.", hint="Send it again.") from error
     given = parse_qs(body.decode("utf-8", "replace")).get("token", [""])[0]
-    return _entered(request, await login.admit(given.strip()), refusal="Invalid token.")
+    admitted = await login.admit(given.strip())
+    return _form("Invalid token.") if admitted is None else _entered(request, *admitted)
 
 
 async def _form_of(request: Request) -> bytes:
@@ -167,10 +183,13 @@ def _form(refusal: str = "") -> Response:
     )
 
 
-def _entered(request: Request, cookie: str | None, *, refusal: str) -> Response:
-    if cookie is None:
-        return _form(refusal)
-    answer = RedirectResponse(local("/"), status_code=303, headers=_HEADERS)
+def _entered(request: Request, cookie: str, holder: Holder) -> Response:
+    answer = RedirectResponse(local(pages_of(holder)[0][0]), status_code=303, headers=_HEADERS)
+    _set_cookie(answer, request, cookie)
+    return answer
+
+
+def _set_cookie(answer: Response, request: HTTPConnection, cookie: str) -> None:
     answer.set_cookie(
         COOKIE,
         cookie,
@@ -180,7 +199,6 @@ def _entered(request: Request, cookie: str | None, *, refusal: str) -> Response:
         samesite="strict",
         secure=request.url.scheme == "https",
     )
-    return answer
 
 
 PEER: Final = "peer"
@@ -189,8 +207,8 @@ PEER: Final = "peer"
 ADMITTED: Final = "admitted"
 """The key in the scope's state of who presented a token or a cookie; absent for others. Read by `server`."""
 
-HOLDER: Final = "token_holder"
-"""The key in the scope's state for the `Holder` of the token or cookie that was presented; absent without one."""
+_NEW_COOKIE: Final = "new_cookie"
+"""The key in the scope's state for the cookie that a browser is to have from now on; absent if it may keep its own."""
 
 SHARED: Final = "/shared/"
 """Where share links begin; who has one needs no token."""
@@ -235,7 +253,22 @@ class Guard:
                 may_enter = self._may_enter(scope, refusal)
                 answer = RedirectResponse(local(PATH), status_code=303) if may_enter else error_answer(refusal)
                 return await answer(scope, receive, send)
-        await self._app(scope, receive, send)
+        await self._app(scope, receive, self._renewing(scope, send))
+
+    def _renewing(self, scope: Scope, send: Send) -> Send:
+        """Return what gives a browser another cookie with the answer, if its cookie is not new any more."""
+        cookie = scope.get("state", {}).get(_NEW_COOKIE)
+        if cookie is None:
+            return send
+        given = Response()
+        _set_cookie(given, HTTPConnection(scope), cookie)
+
+        async def renewing(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("Set-Cookie", given.headers["Set-Cookie"])
+            await send(message)
+
+        return renewing
 
     async def _refusal(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
@@ -282,7 +315,13 @@ class Guard:
     async def _visitor(self, scope: Scope) -> Holder | None:
         """Return who came in with a browser; its cookie goes to no other host, nor from one."""
         cookie = HTTPConnection(scope).cookies.get(COOKIE)
-        return None if cookie is None else await self._login.visitor(cookie)
+        found = None if cookie is None else await self._login.visitor(cookie)
+        if found is None:
+            return None
+        holder, renewed = found
+        if renewed is not None:
+            scope.setdefault("state", {})[_NEW_COOKIE] = renewed
+        return holder
 
     def _foreign(self, scope: Scope, headers: Headers, *, has_token: bool) -> ApiError | None:
         """A page elsewhere cannot send our token, so only who lacks it is bound to the known host names."""

@@ -6,14 +6,25 @@ from typing import Final
 from exporter.missioncontrol.http.responses import ApiError
 from exporter.missioncontrol.store.tokens import Holder, Scope
 
+HOLDER: Final = "token_holder"
+"""The key in the scope's state for the `Holder` of the token or cookie that was presented; absent without one."""
+
 _UPLOADS: Final = "/agents/"
 _TENANTS: Final = re.compile(r"/api/v1/tenants(/.*)?")
-_AUDIT: Final = re.compile(r"/audit|/api/v1/audit")
+_AUDIT: Final = re.compile(r"/audit|/api/v1/audit|/fleet|/api/v1/fleet")
 _FIGURES: Final = re.compile(
-    r"/|/audit|/metrics|/readyz|/style\.css|/script\.js|/icon\.svg"
-    r"|/api/v1/(?:sessions(?:/[^/]+)?|redactions|audit)"
+    r"/|/audit|/fleet|/metrics|/readyz|/style\.css|/script\.js|/icon\.svg"
+    r"|/api/v1/(?:sessions(?:/[^/]+)?|redactions|audit|fleet)"
 )
-_OF_OPERATORS: Final = re.compile(r"/metrics|/readyz")
+_OF_OPERATORS: Final = re.compile(r"/metrics|/readyz|/fleet|/api/v1/fleet|/style\.css|/script\.js|/icon\.svg")
+_PAGES: Final = {
+    "/": "Sessions",
+    "/feed": "Feed",
+    "/health": "Redaction & health",
+    "/fleet": "Fleet",
+    "/shares": "Share links",
+    "/audit": "Audit log",
+}
 _REFUSALS: Final[dict[Scope, tuple[str, str, str]]] = {
     "upload": ("upload_only", "This token is for uploading.", "Use one that may read."),
     "read": ("read_only", "This token is for reading.", "Use one that may do more."),
@@ -29,6 +40,11 @@ def forbidden(holder: Holder, method: str, path: str, door: str) -> ApiError | N
         return None
     kind, message, hint = _REFUSALS["all" if _TENANTS.fullmatch(path) else holder.scope]
     return ApiError(403, kind, message, hint=hint)
+
+
+def pages_of(holder: Holder) -> list[tuple[str, str]]:
+    """Return path and name of the pages that somebody may open."""
+    return [(path, name) for path, name in _PAGES.items() if _permits(holder.scope, True, path, "")]
 
 
 def _permits(scope: Scope, reads: bool, path: str, door: str) -> bool:

@@ -51,7 +51,7 @@ class QuotaGate:
                 403,
                 "quota_exceeded",
                 f"This tenant keeps {most:,} bytes, and more are not stored.",
-                hint="Delete sessions, keep them for fewer days, or raise receiver.quota_bytes.",
+                hint="Delete sessions, keep them for fewer days, or raise receiver.quota.bytes.",
             )
 
     def spend(self, events: int, size: int) -> None:

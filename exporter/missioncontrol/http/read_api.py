@@ -14,7 +14,7 @@ from starlette.routing import Route
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.audited import who_asks
-from exporter.missioncontrol.http.guard import HOLDER
+from exporter.missioncontrol.http.permissions import HOLDER
 from exporter.missioncontrol.http.responses import ApiError, api_errors, bad_cursor, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import STATES, checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
@@ -31,7 +31,7 @@ from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.redactions import grouping, redactions
 from exporter.missioncontrol.store.session_row import BadCursorError
-from exporter.missioncontrol.store.tokens import OWNER
+from exporter.missioncontrol.store.tokens import OWNER, Holder, Scope
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
@@ -44,7 +44,7 @@ _VISIBLE: Final = {"model": "model_visible", "screen": "ui_visible"}
 
 async def sessions(request: Request) -> Response:
     """List sessions, newest activity first."""
-    page, following = await read_sessions(request, _limit_of(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
+    page, following = await read_sessions(request, limit_of(request, _SESSIONS_DEFAULT, _SESSIONS_MAX))
     return tagged_answer(request, msgspec.json.encode({"sessions": page, "next": following}))
 
 
@@ -65,9 +65,15 @@ _FIGURES: Final = frozenset(
 )
 
 
+def scope_of(request: Request) -> Scope:
+    """Return what the token that asks permits."""
+    holder: Holder = getattr(request.state, HOLDER, OWNER)
+    return holder.scope
+
+
 def sees_figures_only(request: Request) -> bool:
     """Tell whether the token that asks is an auditor's."""
-    return getattr(request.state, HOLDER, OWNER).scope == "auditor"
+    return scope_of(request) == "auditor"
 
 
 def figures_only(session: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +109,7 @@ async def events(request: Request) -> Response:
 
     With `about=1` there is also `about`, the annotations of each event in the same order; `root` is the session.
     """
-    limit = _limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX)
+    limit = limit_of(request, _EVENTS_DEFAULT, _EVENTS_MAX)
     params, receiver = request.query_params, receiver_of(request)
     session_id, project = checked_id(request.path_params["id"]), receiver.project
     visible = _VISIBLE.get(params.get("visible", ""), "")
@@ -206,7 +212,7 @@ async def metrics(request: Request) -> Response:
     """
     receivers: Receivers = request.app.state.receivers
     families: dict[str, list[str]] = {}
-    is_operator = getattr(request.state, HOLDER, OWNER).scope == "operator"
+    is_operator = scope_of(request) == "operator"
     asked = await receivers.names() if is_operator else [receiver_of(request).tenant]
     for tenant in asked:
         if (receiver := await receivers.find(tenant)) is not None:
@@ -262,20 +268,20 @@ def _families(
 
 async def search(request: Request) -> Response:
     """Find events by their words, newest first; see `search_query.understand` for what a query means."""
-    limit = _limit_of(request, _RESULTS_DEFAULT, _RESULTS_MAX)
+    limit = limit_of(request, _RESULTS_DEFAULT, _RESULTS_MAX)
     query = search_query.understand(request.query_params.get("q", ""))
     if query is None:
         raise ApiError(400, "no_words", "There is nothing to look for in `q`.", hint="Send at least one word.")
     session_id = request.query_params.get("session")
     if session_id is not None:
         checked_id(session_id)
-    found, following = await receiver_of(request).find(query, _number_cursor(request), session_id, limit)
+    found, following = await receiver_of(request).find(query, number_cursor(request), session_id, limit)
     return json_answer({"results": found, "next": None if following is None else str(following)})
 
 
 async def notifications(request: Request) -> Response:
     """List notifications of agents and waits for a person, newest first."""
-    page, following = await read_notifications(request, _limit_of(request, _LIST_DEFAULT, _LIST_MAX))
+    page, following = await read_notifications(request, limit_of(request, _LIST_DEFAULT, _LIST_MAX))
     content = {"notifications": page, "counts": await read_counts(request), "next": following}
     return tagged_answer(request, msgspec.json.encode(content))
 
@@ -344,7 +350,7 @@ async def masked(request: Request) -> Response:
     names = grouping(request.query_params.get("by", "rule"))
     if names is None:
         raise ApiError(400, "bad_grouping", "`by` is none of rule, session, day.", hint="Join several with commas.")
-    limit, offset = _limit_of(request, _LIST_DEFAULT, _LIST_MAX), _number_cursor(request) or 0
+    limit, offset = limit_of(request, _LIST_DEFAULT, _LIST_MAX), number_cursor(request) or 0
     page, following = await receiver_of(request).read(
         lambda database: redactions(database, names, limit=limit, offset=offset)
     )
@@ -354,13 +360,13 @@ async def masked(request: Request) -> Response:
 
 async def audited(request: Request) -> Response:
     """List the audit log, newest first."""
-    page, following = await read_audit(request, _limit_of(request, _LIST_DEFAULT, _LIST_MAX))
+    page, following = await read_audit(request, limit_of(request, _LIST_DEFAULT, _LIST_MAX))
     return tagged_answer(request, msgspec.json.encode({"entries": page, "next": following}))
 
 
 async def read_audit(request: Request, limit: int) -> tuple[list[dict[str, Any]], str | None]:
     """Return the requested page of the audit log, and the cursor of the next one."""
-    below, session_id = _number_cursor(request), request.query_params.get("session") or None
+    below, session_id = number_cursor(request), request.query_params.get("session") or None
     page, following = await receiver_of(request).read(
         lambda database: audit.entries(database, limit=limit, below=below, session=session_id)
     )
@@ -374,7 +380,7 @@ async def exporters(request: Request) -> Response:
     return tagged_answer(request, msgspec.json.encode({"exporters": found, "next": None}))
 
 
-def _limit_of(request: Request, default: int, maximum: int) -> int:
+def limit_of(request: Request, default: int, maximum: int) -> int:
     """Return `limit`, at most `maximum`; raise `ApiError` 400 when it is no number."""
     text = request.query_params.get("limit", str(default))
     if not (text.isascii() and text.isdigit() and 0 < len(text) <= 9 and int(text) > 0):
@@ -404,7 +410,7 @@ def _since_of(request: Request) -> str | None:
     return since.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
-def _number_cursor(request: Request) -> int | None:
+def number_cursor(request: Request) -> int | None:
     """Return a cursor that is a number, None at the beginning; raise `ApiError` 400 when it is none."""
     text = request.query_params.get("cursor")
     if not text:

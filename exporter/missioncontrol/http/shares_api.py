@@ -59,31 +59,32 @@ async def create(request: Request) -> Response:
 
 
 async def listed(request: Request) -> Response:
-    """List the links with how often each was opened."""
-    session_id = request.query_params.get("session") or None
-    return json_answer(
-        {"shares": await receiver_of(request).read(partial(shares.listed, session=session_id)), "next": None}
+    """List the links with how often each was opened, and how many there are."""
+    return json_answer({**await read_shares(request), "next": None})
+
+
+async def read_shares(request: Request) -> dict[str, Any]:
+    """Return the links, of one session only if one is asked for, and the counts of all."""
+    receiver, session_id = receiver_of(request), request.query_params.get("session") or None
+    now = receiver.now()
+    found, counts = await receiver.read(
+        lambda database: (shares.listed(database, session_id), shares.counted(database, now))
     )
+    return {"shares": found, "counts": counts}
 
 
 async def revoke(request: Request) -> Response:
     """Make a link worthless at once."""
-    receiver, number, who, now = (
-        receiver_of(request),
-        request.path_params["n"],
-        who_asks(request),
-        receiver_of(request).now(),
-    )
-
-    def end(database: Database) -> bool:
-        session_id = shares.revoke(database, number, now)
-        if session_id is not None:
-            audit.add(database, now, who, "unshare", session_id)
-        return session_id is not None
-
-    if not await receiver.write(end):
-        raise ApiError(404, "unknown_share", "No such link is in force.", hint="GET /api/v1/shares lists them.")
+    await end_share(request)
     return Response(status_code=204)
+
+
+async def end_share(request: Request) -> None:
+    """Make the link that the path names worthless; raise `ApiError` when there is none in force."""
+    receiver = receiver_of(request)
+    job = partial(shares.end, n=request.path_params["n"], now=receiver.now(), who=who_asks(request))
+    if not await receiver.write(job):
+        raise ApiError(404, "unknown_share", "No such link is in force.", hint="GET /api/v1/shares lists them.")
 
 
 async def shared(request: Request) -> Response:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from exporter.core.events.envelope import REFUSALS
+from exporter.missioncontrol.http.audited import who_asks
 from exporter.missioncontrol.http.responses import ApiError, api_errors, json_answer
 from exporter.missioncontrol.receiver import Receiver
 from exporter.missioncontrol.receivers import Receivers
@@ -46,7 +47,8 @@ async def create(request: Request) -> Response:
     try:
         name = msgspec.json.decode(await default.intake.read_body(request, _BODY_BYTES_MAX), type=_Named).name
         with api_errors():
-            await asyncio.to_thread(tenants.create, default.store, name, default.now())
+            who = who_asks(request) if default.audits else None
+            await asyncio.to_thread(tenants.create, default.store, name, default.now(), who)
     except REFUSALS as error:
         raise ApiError(400, "bad_body", f"The body cannot be read: {error}.", hint='Send {"name": "…"}.') from error
     except tenants.TenantError as error:
@@ -59,7 +61,7 @@ async def remove(request: Request) -> Response:
     receivers: Receivers = request.app.state.receivers
     name = request.path_params["name"]
     with api_errors():
-        if not await receivers.remove(name):
+        if not await receivers.remove(name, who_asks(request) if receivers.default.audits else None):
             hint = "GET /api/v1/tenants lists them. The tenant default stays."
             raise ApiError(404, "unknown_tenant", f"There is no tenant {name} to remove.", hint=hint)
     return Response(status_code=204)

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 from uuid import uuid4
@@ -14,14 +15,15 @@ from starlette.routing import Route
 
 from exporter.core.events.envelope import REFUSALS
 from exporter.core.names import INSTALLATION_HEADER
-from exporter.missioncontrol.http.guard import HOLDER
+from exporter.missioncontrol.http.audited import who_asks
+from exporter.missioncontrol.http.permissions import HOLDER
 from exporter.missioncontrol.http.request_intake import DECLARATION, ENCODINGS
 from exporter.missioncontrol.http.responses import ApiError, json_answer
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.ingest.answers import mask_answers
 from exporter.missioncontrol.ingest.batch import Batch
 from exporter.missioncontrol.receiver import Receiver, receiver_of
-from exporter.missioncontrol.store import queries
+from exporter.missioncontrol.store import audit, queries, tokens
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
 from exporter.missioncontrol.store.ownership import reading, refuse_foreign, uploading
 from exporter.missioncontrol.store.port import Database
@@ -30,6 +32,7 @@ from exporter.missioncontrol.store.session_row import (
     RestoreNeedsAdminError,
     SessionAck,
     UnknownSessionError,
+    is_deleted,
     number_of,
     refuse_deleted,
 )
@@ -85,6 +88,8 @@ async def register(request: Request) -> Response:
 
     def job(database: Database) -> tuple[SessionAck, int]:
         restore = wanted.restore and holder.scope == "all"
+        if restore and receiver.audits and is_deleted(database, session_id):
+            audit.add(database, now, who_asks(request), "restore", session_id)
         try:
             return write_jobs.register(database, session_id, task_id, now, restore=restore), database.changes()
         except DeletedSessionError as error:
@@ -119,7 +124,7 @@ async def store_events(request: Request) -> Response:
         batch.sender = _installation(request)
         receiver.quota.spend(len(batch.durable), sum(len(event.body) for event in batch.durable))
         stored = await receiver.store_batch(session_id, batch, _uploader(request))
-    outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": batch.rejected}
+    outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": stored.batch.rejected}
     ack = _as_of(receiver, stored.changes, stored.ack)
     return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**ack, **outcome}})
 
@@ -156,9 +161,11 @@ async def report_exporter(request: Request) -> Response:
         now=receiver.now(),
         holder=_uploader(request),
     )
-    copies, changes = await receiver.write(lambda database: (job(database), database.changes()))
+    (copies, wanted), changes, salt = await receiver.write(
+        lambda database: (job(database), database.changes(), tokens.settings_salt(database))
+    )
     receiver.publish_exporter(exporter_id)
-    return json_answer({**_as_of(receiver, changes), "copies": copies})
+    return json_answer({**_as_of(receiver, changes), "copies": copies, "settings": {"salt": salt, "wanted": wanted}})
 
 
 async def live_events(request: Request) -> Response:
@@ -166,9 +173,9 @@ async def live_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
-        await receiver.read(partial(_check_live, session_id=session_id, holder=_uploader(request), batch=batch))
-        await receiver.show_live(session_id, batch.ephemeral)
-    return json_answer({"accepted": len(batch.ephemeral)})
+        shown = await receiver.read(partial(_check_live, session_id=session_id, holder=_uploader(request), batch=batch))
+        await receiver.show_live(session_id, shown)
+    return json_answer({"accepted": len(shown)})
 
 
 async def commands(request: Request) -> Response:
@@ -181,11 +188,14 @@ def _no_commands(_: Database) -> dict[str, Any]:
     return {"commands": []}
 
 
-def _check_live(database: Database, session_id: str, holder: Holder, batch: Batch) -> None:
+def _check_live(database: Database, session_id: str, holder: Holder, batch: Batch) -> list[bytes]:
+    """Return the events that may be shown; the batch stays as it is, for a job that runs again."""
+    batch = replace(batch)
     refuse_foreign(database, session_id, holder)
     refuse_deleted(database, session_id)
     with suppress(UnknownSessionError):
         mask_answers(database, number_of(database, session_id), batch, [], [])
+    return batch.ephemeral
 
 
 def _capabilities(receiver: Receiver) -> dict[str, Any]:

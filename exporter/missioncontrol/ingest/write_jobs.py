@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from exporter.missioncontrol.ingest.batch import Batch, UploadedEvent, key_of
 from exporter.missioncontrol.ingest.event_order import known, last_shown, note_hidden_parents, place_new
 from exporter.missioncontrol.live import feed
 from exporter.missioncontrol.store import payloads, redactions
+from exporter.missioncontrol.store.fleet import settings_told
 from exporter.missioncontrol.store.ownership import owner_of, uploading_exporter
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import (
@@ -43,6 +44,8 @@ class Stored:
     ack: SessionAck
     duplicates: int
     new: list[UploadedEvent]
+    batch: Batch
+    """The batch with what the job found out about it; the one that it was given is as it was, for another run."""
     changes: int = 0
     first: int = 0
     """The row number of the first new event; those of the others follow."""
@@ -71,6 +74,7 @@ def register(database: Database, session_id: str, task_id: str, now: str, *, res
 
 def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> Stored:
     """Hide what was rewound, then store what is new, in order; the first bytes of an id win unless it was hidden."""
+    batch = replace(batch, rejected=[*batch.rejected])
     session = load(database, session_id)
     must_rebuild = _hide(database, session, batch.rewound, now) > 0
     once: dict[str, UploadedEvent] = {}
@@ -80,7 +84,7 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     new = _new_events(database, session, sequence)
     if not new and not must_rebuild:
         mask_answers(database, session.n, batch, [], [])
-        return Stored(session.ack, len(batch.durable), [], database.changes())
+        return Stored(session.ack, len(batch.durable), [], batch, database.changes())
     database.count_change()
     placed, follows_on = place_new(database, session, sequence, new) if new else ([], True)
     events, placed = mask_answers(database, session.n, batch, list(new.values()), placed)
@@ -106,7 +110,7 @@ def store_batch(database: Database, session_id: str, batch: Batch, now: str) -> 
     # A reported state is valid until the next events arrive.
     session.report.pop("state", None)
     save(database, session, now, "stored_at")
-    return Stored(session.ack, len(batch.durable) - len(new), events, database.changes(), first)
+    return Stored(session.ack, len(batch.durable) - len(new), events, batch, database.changes(), first)
 
 
 def report_session(database: Database, session_id: str, report: dict[str, Any], now: str) -> None:
@@ -128,10 +132,12 @@ def heard_since(now: str) -> str:
     return lately.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def report_exporter(database: Database, exporter_id: str, report: dict[str, Any], now: str, holder: Holder) -> int:
+def report_exporter(
+    database: Database, exporter_id: str, report: dict[str, Any], now: str, holder: Holder
+) -> tuple[int, bool]:
     """Keep the newest report of an exporter, with who sent it and whose the exporter is.
 
-    Returns how many other installations report under its id.
+    Returns how many other installations report under its id, and whether its settings are unknown.
 
     A copied state directory has its id. An installation that was moved reports no more, so another one counts only if
     it was heard of after this one began, and lately.
@@ -140,7 +146,8 @@ def report_exporter(database: Database, exporter_id: str, report: dict[str, Any]
     is_known = database.execute("UPDATE exporters SET reported_at = ? WHERE id = ?", (now, exporter_id)).rowcount > 0
     owner, own = uploading_exporter(database, exporter_id, holder), report.get("installation")
     row = database.execute("SELECT report FROM exporters WHERE id = ?", (exporter_id,)).fetchone()
-    known = msgspec.json.decode(row[0]).get("installations", {}) if row is not None else {}
+    before = msgspec.json.decode(row[0]) if row is not None else {}
+    known = before.get("installations", {})
     recent = heard_since(now)
     heard = {name: one for name, one in known.items() if one["last"] >= recent and name != own}
     copies = 0
@@ -152,12 +159,13 @@ def report_exporter(database: Database, exporter_id: str, report: dict[str, Any]
         copies = sum(one["last"] > first for one in heard.values())
         heard[own] = {"first": first, "last": now, "host": report.get("host")}
     report = {**report, "token": holder.name or None, "owner": owner, "installations": heard, "copies": copies}
+    report["settings"] = settings_told(report, before)
     written = msgspec.json.encode(report).decode()
     if is_known:
         database.execute("UPDATE exporters SET report = ? WHERE id = ?", (written, exporter_id))
     else:
         database.insert("exporters", "id, report, reported_at", [(exporter_id, written, now)])
-    return copies
+    return copies, report["settings"] is None
 
 
 def forget_session(database: Database, session_id: str, now: str, *, reason: str = "deleted") -> None:

@@ -1,7 +1,8 @@
 """What people see of Mission Control: views that prepare plain values, and templates that write them as HTML.
 
 rendering            a request to an answer with its headers; the templates' environment, which escapes every value
-sessions … health    one module per page: sessions, session, event, waterfall, feed, health, audit
+sessions … health    one module per page: sessions, session, event, waterfall, feed, health, fleet, shares,
+                     audit
 export               a session as a file
 timeline/            a run of events told as entries
 formats, figures, agents    values as a person reads them

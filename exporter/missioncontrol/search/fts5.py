@@ -108,9 +108,23 @@ class Fts5Index:
         with engine_errors(), self.database.transaction():
             (forgotten,) = self.database.execute("SELECT count(*) FROM forgotten").fetchone()
             if (self.reached(), forgotten) == (texts.after, texts.forgotten):
-                for part, rows in groupby(texts.rows, lambda row: row[0] >> _PART_BITS):
-                    self.database.insert(self._begun(part), "rowid, text", list(rows))
+                self.insert(texts.rows)
                 self.database.execute("UPDATE indexed SET until = ?", (texts.until,))
+
+    def insert(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Insert the words of events, in the caller's transaction."""
+        for part, some in groupby(rows, lambda row: row[0] >> _PART_BITS):
+            self.database.insert(self._begun(part), "rowid, text", list(some))
+
+    def part_of(self, number: int) -> int:
+        """Return the part that an event is in."""
+        return number >> _PART_BITS
+
+    def begin_again(self, part: int) -> tuple[int, int]:
+        """Empty a part, in the caller's transaction; return its first number and that of the next part."""
+        self.database.execute(f"DROP TABLE IF EXISTS {_name(part)}")
+        self.database.execute("DELETE FROM parts WHERE n = ?", (part,))
+        return part << _PART_BITS, (part + 1) << _PART_BITS
 
     def matches(self, terms: Sequence[Term], below: int, /) -> Iterator[int]:
         """Yield the numbers of events; behind a part, unless it is the last one, comes its first number."""

@@ -35,7 +35,17 @@ class Texts:
     """How many sessions were."""
 
 
-class TextIndex(Protocol):
+class Matches(Protocol):
+    """What a search asks of an index."""
+
+    def matches(self, terms: Sequence[Term], below: int, /) -> Iterator[int]:
+        """Yield the numbers of events that may match all terms, newest first.
+
+        Numbers of events that do not match may be between them, so that a caller may stop there.
+        """
+
+
+class TextIndex(Matches, Protocol):
     """A connection to an index of a store's events; several may be open at once, in several processes.
 
     Every method raises `StoreError` when the index cannot be read or written.
@@ -59,12 +69,6 @@ class TextIndex(Protocol):
     def cut_log(self) -> bool:
         """Remove the words of removed sessions from the files; False while another program reads them."""
 
-    def matches(self, terms: Sequence[Term], below: int, /) -> Iterator[int]:
-        """Yield the numbers of events that may match all terms, newest first.
-
-        Numbers of events that do not match may be between them, so that a caller may stop there.
-        """
-
     def close(self) -> None:
         """Close the connection."""
 
@@ -84,6 +88,13 @@ def rows_of(database: Database, session: int, after: int, until: int) -> list[Ro
     """Return the next events of a session after one number and up to another."""
     # The plus keeps SQLite from walking through all events by their number.
     return _some(database, "session = ? AND +n > ? AND +n <= ?", (session, after, until))
+
+
+def rows_from(database: Database, first: int, end: int, session: int | None = None) -> list[Row]:
+    """Return the next events with these numbers, of one session or of all."""
+    if session is None:
+        return _some(database, "n >= ? AND n < ?", (first, end))
+    return _some(database, "session = ? AND n >= ? AND n < ?", (session, first, end))
 
 
 def _some(database: Database, condition: str, values: Sequence[int]) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from exporter.core.events.envelope import Envelope, decode
 from exporter.missioncontrol.search.event_text import folded, text_of
-from exporter.missioncontrol.search.index import Term, TextIndex
+from exporter.missioncontrol.search.index import Matches, Term
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.queries import title
@@ -65,7 +65,7 @@ def _pattern(word: str, end: str = "") -> re.Pattern[str]:
     return re.compile(begin + r"\s+".join(re.escape(part) for part in word.split()) + end)
 
 
-def numbers(index: TextIndex, query: Query, below: int | None) -> Iterator[int]:
+def numbers(index: Matches, query: Query, below: int | None) -> Iterator[int]:
     """Yield the numbers of events that may match, newest first."""
     return index.matches(query.terms, (1 << 62) if below is None else below)
 
@@ -79,7 +79,7 @@ def places(query: Query, text: str) -> list[tuple[int, int]]:
 
 def results(
     database: Database,
-    index: TextIndex,
+    index: Matches,
     query: Query,
     below: int | None,
     *,

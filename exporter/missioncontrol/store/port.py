@@ -122,6 +122,8 @@ class Store(Protocol):
 
     index_of: "Callable[[Database], TextIndex] | None" = None
     """For an engine beside which no index is kept: what searches the events themselves, in a job."""
+    number: int = DEFAULT_NUMBER
+    """That of the tenant whose store it is; a store that is a file for each tenant has no use for it."""
     notices: list[Notice]
     """What happened to the store when it was opened, for a person."""
     path: Path | None = None

@@ -218,6 +218,7 @@ def exporters(database: Database, heard_since: str = "") -> list[dict[str, Any]]
     rows = database.execute("SELECT id, report, reported_at FROM exporters ORDER BY reported_at DESC, id LIMIT 1000")
     told = [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
     for report in told:
+        report["settings"] = (report.get("settings") or {}).get("hash")
         if report.get("copies") and report["reported_at"] < heard_since:
             report |= {"installations": {}, "copies": 0}
     return told

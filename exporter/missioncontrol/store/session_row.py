@@ -87,6 +87,12 @@ def _missing(database: Database, session_id: str) -> Exception:
     return ExpiredSessionError(session_id) if row[0] == EXPIRED else DeletedSessionError(session_id)
 
 
+def is_deleted(database: Database, session_id: str) -> bool:
+    """Tell whether there is no such session because it was deleted, or expired."""
+    row = database.execute("SELECT 1 FROM deleted_sessions WHERE id = ?", (session_id,)).fetchone()
+    return row is not None
+
+
 def refuse_deleted(database: Database, session_id: str) -> None:
     """Raise `DeletedSessionError` for a deleted session; an unknown one may not be registered yet."""
     error = _missing(database, session_id)

@@ -4,6 +4,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Final
 
+from exporter.missioncontrol.store import audit
 from exporter.missioncontrol.store.port import DEFAULT_TENANT, Database
 from exporter.missioncontrol.store.session_row import number_of
 from exporter.missioncontrol.store.tokens import keyed_hash
@@ -57,6 +58,25 @@ def listed(database: Database, session: str | None = None) -> list[dict[str, Any
         values,
     )
     return [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+
+
+def counted(database: Database, now: str) -> dict[str, int]:
+    """Return how many links are in force, how many ended, and how often all of them were opened."""
+    row = database.execute(
+        "SELECT count(*), coalesce(sum(CASE WHEN revoked IS NULL AND expires > ? THEN 1 ELSE 0 END), 0),"
+        " coalesce(sum(opened), 0) FROM shares",
+        (now,),
+    ).fetchone()
+    total, in_force, opened = map(int, row)
+    return {"in_force": in_force, "ended": total - in_force, "opened": opened}
+
+
+def end(database: Database, n: int, now: str, who: str) -> bool:
+    """Make a link worthless and note it in the audit log; False when there is none in force."""
+    session = revoke(database, n, now)
+    if session is not None:
+        audit.add(database, now, who, "unshare", session)
+    return session is not None
 
 
 def revoke(database: Database, n: int, now: str) -> str | None:

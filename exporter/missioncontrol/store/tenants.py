@@ -6,6 +6,7 @@ The list of them is in the store of the tenant `default`, which always exists.
 import re
 from typing import Any, Final
 
+from exporter.missioncontrol.store import audit
 from exporter.missioncontrol.store.port import DEFAULT_NUMBER, DEFAULT_TENANT, Database, Store
 
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -29,12 +30,17 @@ def number_of(database: Database, name: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def create(store: Store, name: str, now: str) -> int:
-    """Make a tenant and return its number; raises `TenantError`. Not for use on an event loop."""
+def create(store: Store, name: str, now: str, who: str | None = None) -> int:
+    """Make a tenant and return its number; raises `TenantError`. Not for use on an event loop.
+
+    With `who` it is first noted in the audit log of the default tenant.
+    """
     if not _NAME.fullmatch(name):
         raise TenantError(f"{name!r} is no name of a tenant: 1 to 40 of a-z, 0-9 and, inside, the sign -.")
     if store.read_now(lambda database: number_of(database, name)) is not None:
         raise TenantError(f"A tenant {name} already exists.")
+    if who is not None:
+        store.do(lambda database: audit.add(database, now, who, "create tenant", detail=name))
     return store.add_tenant(name, now)
 
 

@@ -12,7 +12,7 @@ from exporter.missioncontrol.http.responses import ApiError, api_errors
 from exporter.missioncontrol.ingest import write_jobs
 from exporter.missioncontrol.receiver import Receiver, utc_now
 from exporter.missioncontrol.receivers import Receivers
-from exporter.missioncontrol.store import audit, tenants, tokens
+from exporter.missioncontrol.store import audit, shares, tenants, tokens
 from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.port import DEFAULT_TENANT, Database, Job, Result, Store, StoreError
 from exporter.missioncontrol.store.session_row import DeletedSessionError, UnknownSessionError, number_of
@@ -66,6 +66,20 @@ def rotate_key(store: str | Path, tenant: str = DEFAULT_TENANT) -> dict[str, Any
     return {"tenant": tenant, "rotated": True}
 
 
+def list_shares(store: str | Path, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
+    """Return the share links without their secrets, and how many there are."""
+    now = _now()
+    found, counts = _do(store, lambda database: (shares.listed(database), shares.counted(database, now)), tenant)
+    return {"shares": found, "counts": counts, "next": None}
+
+
+def revoke_share(store: str | Path, number: int, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
+    """Make a share link worthless."""
+    if not _do(store, partial(shares.end, n=number, now=_now(), who=WHO), tenant):
+        raise UsageError(f"No link {number} is in force.", hint="exporter mission-control share list shows them")
+    return {"number": number, "tenant": tenant, "revoked": _now()}
+
+
 def list_tenants(store: str | Path) -> dict[str, Any]:
     """Return every tenant."""
     return {"tenants": _do(store, tenants.listed), "next": None}
@@ -74,7 +88,7 @@ def list_tenants(store: str | Path) -> dict[str, Any]:
 def create_tenant(store: str | Path, name: str) -> dict[str, Any]:
     """Make a tenant with a key of its own."""
     with _opened(store) as opened:
-        tenants.create(opened, name, _now())
+        tenants.create(opened, name, _now(), WHO)
     return {"name": name}
 
 
@@ -87,7 +101,7 @@ def remove_tenant(store: str | Path, name: str) -> dict[str, Any]:
         receivers = Receivers(Receiver(opened))
         try:
             with api_errors():
-                return await receivers.remove(name)
+                return await receivers.remove(name, WHO)
         except ApiError as error:
             raise StateError(error.message, hint=error.hint) from error
         finally:
@@ -107,6 +121,7 @@ def restore_session(store: str | Path, session_id: str) -> dict[str, Any]:
             number_of(database, session_id)
         except DeletedSessionError:
             write_jobs.register(database, session_id, session_id, _now(), restore=True)
+            audit.add(database, _now(), WHO, "restore", session_id)
         except UnknownSessionError:
             raise UsageError(f"There is no session {session_id} in the store.", hint="give the whole id") from None
         else:

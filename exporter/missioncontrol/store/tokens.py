@@ -8,7 +8,6 @@ store, so a revocation holds at once.
 import secrets
 from dataclasses import dataclass
 from hashlib import blake2b
-from hmac import compare_digest
 from typing import Any, Final, Literal
 
 from exporter.missioncontrol.store.port import DEFAULT_TENANT, Database
@@ -95,16 +94,20 @@ def holder(database: Database, token: str) -> Holder | None:
     tenant = tenant_in(token)
     if tenant is None:
         return None
-    hashed = keyed_hash(database, token)
+    return hashed_holder(database, keyed_hash(database, token), tenant)
+
+
+def hashed_holder(database: Database, hashed: bytes, tenant: str) -> Holder | None:
+    """Return who has the token of this hash in the tenant whose store this is, None once it is not in force."""
     row = database.execute(
-        "SELECT hash, name, coalesce(role, scope) FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)
+        "SELECT name, coalesce(role, scope) FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)
     ).fetchone()
-    return Holder(row[1], row[2], hashed, tenant) if row is not None and compare_digest(row[0], hashed) else None
+    return None if row is None else Holder(row[0], row[1], hashed, tenant)
 
 
-def is_in_force(database: Database, hashed: bytes) -> bool:
-    """Tell whether the token of this hash is still in force."""
-    return database.execute("SELECT 1 FROM tokens WHERE hash = ? AND revoked IS NULL", (hashed,)).fetchone() is not None
+def cookie_key(database: Database) -> bytes:
+    """Return with what receivers of the store seal the cookies of browsers."""
+    return keyed_hash(database, "cookies of browsers")
 
 
 def used(database: Database, name: str, now: str) -> None:
@@ -121,6 +124,11 @@ def redaction_key(database: Database) -> bytes:
 def rotate_redaction_key(database: Database) -> None:
     """Make a new key: from now on the same secret gets another tag than before, at every receiver."""
     database.execute("UPDATE secrets SET value = ? WHERE name = 'redaction'", (secrets.token_bytes(32),))
+
+
+def settings_salt(database: Database) -> str:
+    """Return with what the exporters of the tenant hash their settings before they tell them."""
+    return keyed_hash(database, "settings of exporters")[:16].hex()
 
 
 def keyed_hash(database: Database, secret: str) -> bytes:

@@ -26,6 +26,7 @@ KINDS: Final = (*("admin", "shared", "same user", "read", "upload", "auditor", "
 FIGURES: Final = {
     *("GET /api/v1/sessions", "GET /api/v1/sessions/{id}", "GET /api/v1/redactions", "GET /api/v1/audit", "GET /audit"),
     *("GET /readyz", "GET /metrics", "GET /", "GET /style.css", "GET /script.js", "GET /icon.svg"),
+    *("GET /fleet", "GET /api/v1/fleet"),
 }
 """What an auditor may ask."""
 REDACTS: Final = {"Session-Exporter": "1"}
@@ -80,9 +81,14 @@ TABLE: Final[tuple[tuple[str, Any, int, int, int, int], ...]] = (
     ("DELETE /api/v1/sessions/{id}", None, 204, 403, 403, 403),
     ("GET /audit", None, 200, 403, 403, 403),
     ("GET /api/v1/audit", None, 200, 403, 403, 403),
+    ("GET /fleet", None, 200, 403, 403, 403),
+    ("GET /api/v1/fleet", None, 200, 403, 403, 403),
+    ("GET /shares", None, 200, 200, 403, 403),
     ("GET /api/v1/shares", None, 200, 200, 403, 403),
     ("POST /api/v1/shares", {"session": "ID"}, 200, 403, 403, 403),
     ("DELETE /api/v1/shares/{n:int}", None, 204, 403, 403, 403),
+    ("POST /api/v1/shares", {"session": "ID", "days": 1}, 200, 403, 403, 403),
+    ("POST /shares/{n:int}/revoke", None, 303, 403, 403, 403),
     ("GET /api/v1/tenants", None, 403, 403, 403, 403),
     ("POST /api/v1/tenants", {"name": "ID"}, 403, 403, 403, 403),
     ("DELETE /api/v1/tenants/{name}", None, 403, 403, 403, 403),
@@ -90,6 +96,7 @@ TABLE: Final[tuple[tuple[str, Any, int, int, int, int], ...]] = (
 OF_OPERATORS: Final = {
     "GET /readyz": 200,
     "GET /metrics": 200,
+    **dict.fromkeys(("GET /fleet", "GET /api/v1/fleet", "GET /style.css", "GET /script.js", "GET /icon.svg"), 200),
     "GET /api/v1/tenants": 200,
     "POST /api/v1/tenants": 200,
     "DELETE /api/v1/tenants/{name}": 404,
@@ -176,7 +183,8 @@ async def test_every_route_with_every_kind_of_token(
             id = f"{owner}-{number}"
             await team.session(owner, id)
             path = request.replace("{id}", id).replace("{event:path}", "e1").replace("{form}", "md")
-            path = path.replace("{name}", id).replace("{n:int}", "1" if owner == "upload" else "2")
+            link = (1 if owner == "upload" else 2) + (2 if path.endswith("revoke") else 0)
+            path = path.replace("{name}", id).replace("{n:int}", str(link))
             named = {name: id if value == "ID" else value for name, value in body.items()} if body else None
             answer = await team.ask(kind, path, named)
             found.append((request, owner, answer.status_code))

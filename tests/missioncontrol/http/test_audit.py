@@ -1,5 +1,6 @@
 """The audit log over HTTP: who read, searched, exported and deleted; and tags that are alike at every receiver."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from exporter.core.events.redaction import Masked, Redacted
 from exporter.missioncontrol.http.request_intake import Floor
-from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store import token_admin, tokens
 from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.port import Database, Store, StoreFull
 from tests.missioncontrol.conftest import Opener
@@ -116,3 +117,45 @@ async def test_every_receiver_redacts_with_the_key_of_the_tenant_and_a_new_one_h
             after = [await tag(first, "c"), await tag(second, "d")]
 
     assert (len(set(before)), len(set(after)), before[0] == after[0]) == (1, 1, False)
+
+
+async def test_tenants_tokens_keys_and_restores_are_noted_on_either_way(
+    address: str, open_client: Opener, make_event: Callable[..., bytes], make_body: Callable[..., bytes]
+) -> None:
+    token_admin.create_tenant(address, "red")
+    token_admin.create_token(address, "anna", "all", "red")
+    token_admin.revoke_token(address, "anna", "red")
+    token_admin.rotate_key(address, "red")
+    red = token_admin.list_audit(address, 10, "red")["entries"]
+    await asyncio.to_thread(token_admin.remove_tenant, address, "red")
+    with open_store(address) as store:
+        olga = store.do(lambda database: tokens.create(database, "olga", NOW, scope="operator"))
+        async with open_client(store, audits=True, token="own") as client:
+            operator, owner = ({"Authorization": f"Bearer {token}"} for token in (olga, "own"))
+            await client.post("/api/v1/tenants", json={"name": "blue"}, headers=operator)
+            await client.delete("/api/v1/tenants/blue", headers=operator)
+            await client.delete("/api/v1/tenants/never", headers=operator)
+            client.headers.update(owner)
+            await uploaded(client, make_body(make_event("e1")))
+            for _ in range(2):
+                await client.delete("/api/v1/sessions/s")
+                await client.post("/agents/sessions", json={"id": "s", "restore": True})
+            await client.post("/agents/sessions", json={"id": "s", "restore": True})  # nothing is to be restored
+            await client.delete("/api/v1/sessions/s")
+    token_admin.restore_session(address, "s")
+    entries = token_admin.list_audit(address, 20)["entries"]
+
+    assert [(one["who"], one["action"], one["detail"]) for one in reversed(red)] == [
+        ("(command)", "token", "anna: all"),
+        ("(command)", "revoke", "anna"),
+        ("(command)", "rotate key", None),
+    ]
+    assert [(one["who"], one["action"], one["session"] or one["detail"]) for one in reversed(entries)] == [
+        ("(command)", "create tenant", "red"),
+        ("(command)", "remove tenant", "red"),
+        ("olga", "create tenant", "blue"),
+        ("olga", "remove tenant", "blue"),
+        *([("(owner)", "delete", "s"), ("(owner)", "restore", "s")] * 2),
+        ("(owner)", "delete", "s"),
+        ("(command)", "restore", "s"),
+    ]

@@ -123,14 +123,17 @@ async def test_who_is_at_the_other_end_decides_without_a_token(
     async def nobody(_: object) -> None:
         return None
 
-    async def never(_: object) -> bool:
-        return False
+    async def nobodys(_tenant: str, _hash: bytes) -> None:
+        return None
+
+    async def key() -> bytes:
+        return b"key"
 
     async def one(_: str) -> object:
         return object()
 
     guard = Guard(
-        open_to_all, login=Login(token, nobody, never), find_receiver=one, open_share=nobody, trusted_hosts=()
+        open_to_all, login=Login(token, nobody, nobodys, key), find_receiver=one, open_share=nobody, trusted_hosts=()
     )
 
     async def from_network(scope: Scope, receive: Receive, send: Send) -> None:

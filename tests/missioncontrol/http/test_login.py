@@ -1,5 +1,6 @@
 """A browser that needs a token gets in by a form or by an address that works once, and stays in by a cookie."""
 
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -7,9 +8,11 @@ import httpx
 import pytest
 
 from exporter.missioncontrol.http.guard import COOKIE, Login
-from exporter.missioncontrol.store import tokens
+from exporter.missioncontrol.store import tenants, tokens
+from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.sqlite.store import SqliteStore as Store
-from exporter.missioncontrol.store.tokens import OWNER
+from exporter.missioncontrol.store.tokens import OWNER, PREFIX, Holder
+from tests.missioncontrol.conftest import Opener
 
 pytestmark = pytest.mark.anyio
 
@@ -110,10 +113,13 @@ async def test_codes_and_cookies_end() -> None:
     async def nobody(_: object) -> None:
         return None
 
-    async def never(_: object) -> bool:
-        return False
+    async def nobodys(_tenant: str, _hash: bytes) -> None:
+        return None
 
-    entrance = Login("right", nobody, never, lambda: now[0])
+    async def key() -> bytes:
+        return b"key"
+
+    entrance = Login("right", nobody, nobodys, key, lambda: now[0])
     code, late = entrance.one_time_code(), entrance.one_time_code()
     cookie = entrance.use(code)
     assert cookie is not None
@@ -124,9 +130,77 @@ async def test_codes_and_cookies_end() -> None:
     used_again = await entrance.visitor(cookie)
     now[0] = 35 * 3600.0
 
-    assert (before, used, used_again) == (OWNER, OWNER, OWNER)
+    assert (before, used, used_again) == ((OWNER, None), (OWNER, None), (OWNER, None))
     assert (await entrance.visitor(cookie), entrance.use(late)) == (None, None)
-    assert await Login(None, nobody, never).visitor("") is None
+    assert await Login(None, nobody, nobodys, key).visitor("") is None
+
+
+async def test_a_sealed_cookie_is_renewed_while_it_is_used_and_ends_with_the_token_or_its_time() -> None:
+    now = [1e9]
+    ann = Holder("ann", "read", b"hash of ann", "red")
+
+    async def find(token: str) -> Holder | None:
+        return ann if token == f"{PREFIX}ann" else None
+
+    async def find_hashed(tenant: str, hashed: bytes) -> Holder | None:
+        return ann if (tenant, hashed) == ("red", b"hash of ann") else None
+
+    def login(token: str | None, secret: bytes = b"key") -> Login:
+        async def key() -> bytes:
+            return secret
+
+        return Login(token, find, find_hashed, key, lambda: now[0])
+
+    hers, owners = await login("right").admit(f"{PREFIX}ann"), await login("right").admit("right")
+    assert hers is not None
+    assert owners is not None
+    cookie, own = hers[0], owners[0]
+    assert await login("right").visitor(cookie) == await login(None).visitor(cookie) == (ann, None)
+    assert await login("right").visitor(own) == (OWNER, None)
+    assert [await one.visitor(own) for one in (login("another"), login(None), login("right", b"x"))] == [None] * 3
+    forged = (cookie.replace("red", "blue"), f"{int(now[0])}.default..{own[-64:]}0", "...", "a.b.c.d", cookie[:-1])
+    assert [await login("right").visitor(one) for one in forged] == [None] * 5
+
+    now[0] += 3600
+    found = await login("right").visitor(cookie)
+    assert found is not None
+    assert found[1] is not None
+    assert found[1] != cookie
+    now[0] += 11.5 * 3600
+    assert (await login("right").visitor(cookie), await login("right").visitor(found[1])) != (None, None)
+    assert await login("right").visitor(cookie) is None
+
+
+async def test_every_receiver_of_a_store_knows_the_cookie_of_another(address: str, open_client: Opener) -> None:
+    with open_store(address) as one, open_store(address) as other:
+        red = one.tenant(tenants.create(one, "red", "now"))
+        token = red.do(lambda database: tokens.create(database, "anna", "now", scope="read", tenant="red"))
+        headers = {"Accept": "text/html", "Host": "mc.team.example"}
+        clients = [open_client(store, token="right", headers=headers) for store in (one, other)]
+        async with clients[0] as first, clients[1] as second:
+            await first.post("/enter", data={"token": token})
+            cookie = first.cookies[COOKIE]
+            second.cookies.set(COOKIE, cookie)
+            opened = await second.get("/api/v1/sessions")
+            forbidden = await second.get("/fleet")
+            red.do(lambda database: tokens.revoke(database, "anna", "later"))
+            revoked = await second.get("/api/v1/sessions")
+
+    assert (opened.status_code, forbidden.status_code, revoked.status_code) == (200, 403, 303)
+    assert token not in cookie
+
+
+async def test_an_operator_comes_in_to_the_fleet_and_sees_no_other_page(
+    browser: httpx.AsyncClient, store: Store
+) -> None:
+    token = store.do(lambda database: tokens.create(database, "olga", "now", scope="operator"))
+    entered = await browser.post("/enter", data={"token": token})
+    fleet = await browser.get("/fleet")
+    sessions = await browser.get("/")
+
+    assert (entered.status_code, entered.headers["location"]) == (303, "/fleet")
+    assert (fleet.status_code, sessions.status_code) == (200, 403)
+    assert re.findall(r'<nav aria-label="Pages">(.*?)</nav>', fleet.text)[0].count("<a ") == 1
 
 
 async def test_a_form_of_many_megabytes_is_refused(browser: httpx.AsyncClient) -> None:

@@ -8,7 +8,9 @@ import httpx
 import pytest
 
 from exporter.core.events.redaction import Masked, Redacted, Refused
-from exporter.missioncontrol.store import tenants, tokens
+from exporter.errors import UsageError
+from exporter.missioncontrol.store import tenants, token_admin, tokens
+from exporter.missioncontrol.store.opening import open_store
 from exporter.missioncontrol.store.port import Store
 from tests.missioncontrol.conftest import DECLARED, Opener
 
@@ -138,3 +140,46 @@ async def test_without_a_redactor_nothing_is_shared(store: Store, open_client: O
         answer = await client.post("/api/v1/shares", json={"session": "s"})
 
     assert (answer.status_code, answer.json()["error"]["kind"]) == (503, "no_redactor")
+
+
+async def test_the_page_lists_links_with_their_counts_and_revokes_them(shop: httpx.AsyncClient, clock: Clock) -> None:
+    first, _ = await share(shop), await share(shop, event="e2", days=1)
+    for _ in range(2):
+        assert (await shop.get(first, headers=STRANGER)).status_code == 200
+    clock.now += timedelta(days=2)
+
+    page = await shop.get("/shares")
+    number = min(one["n"] for one in (await shop.get("/api/v1/shares")).json()["shares"])
+    revoked, again = [await shop.post(f"/shares/{number}/revoke") for _ in range(2)]
+    after = await shop.get("/shares")
+
+    assert "1 link in force, 1 ended; opened 2 times in all" in page.text
+    assert page.text.count("/revoke") == 1  # of the one in force
+    assert "expired" in page.text
+    assert (revoked.status_code, revoked.headers["location"], again.status_code) == (303, "/shares", 404)
+    assert "0 links in force, 2 ended" in after.text
+    assert (await shop.get(first, headers=STRANGER)).status_code == 404
+    assert (await shop.get("/api/v1/shares")).json()["counts"] == {"in_force": 0, "ended": 2, "opened": 2}
+
+
+async def test_the_command_lists_and_revokes_beside_a_receiver(address: str, open_client: Opener) -> None:
+    with open_store(address) as store:
+        async with open_client(store, redactor=strict, token="own", audits=True) as client:
+            client.headers["Authorization"] = "Bearer own"
+            await client.post("/agents/sessions", json={"id": "s"})
+            path = await share(client)
+            listed = token_admin.list_shares(address)
+            opened = await client.get(path, headers=STRANGER)
+            number = listed["shares"][0]["n"]
+            token_admin.revoke_share(address, number)
+            refused = await client.get(path, headers=STRANGER)
+            noted = (await client.get("/api/v1/audit")).json()["entries"][0]
+
+    assert (listed["counts"], opened.status_code, refused.status_code) == (
+        {"in_force": 1, "ended": 0, "opened": 0},
+        200,
+        404,
+    )
+    assert (noted["who"], noted["action"], noted["session"]) == ("(command)", "unshare", "s")
+    with pytest.raises(UsageError, match=f"No link {number} is in force"):
+        token_admin.revoke_share(address, number)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import psycopg
 from psycopg import Connection, RawCursor, errors, sql
 from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper
 
@@ -21,13 +22,14 @@ from exporter.missioncontrol.store.port import StoreAway, StoreBusy, StoreDamage
 from exporter.missioncontrol.store.postgresql import arrays
 from exporter.missioncontrol.store.postgresql.text import loaded
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the tables that this program is written for; `schema/` has a file for each."""
 SCHEMA: Final = "mission_control"
 RECEIVER_ROLE: Final = "exporter_receiver"
+INDEX_ROLE: Final = "exporter_index"
 
 _MIGRATE: Final = "Run: exporter mission-control migrate --store URL"
-_GRANT: Final = f"Use another role, or have an administrator execute: GRANT {RECEIVER_ROLE} TO that role."
+_GRANT: Final = "Use another role, or have an administrator execute: GRANT {} TO that role."
 _CONNECT_SECONDS: Final = 5
 _CLASSES: Final[dict[str, type[StoreError]]] = {"08": StoreAway, "57": StoreAway, "53": StoreBusy, "XX": StoreDamaged}
 _CODES: Final[dict[str, type[StoreError]]] = {
@@ -101,7 +103,8 @@ def error_of(error: psycopg.Error) -> StoreError:
 
 
 def connect(url: str) -> Raw:
-    """Open a connection as it is, without any check. Raises the engine's errors."""
+    """Open a connection as it is. Raises the engine's errors, and `StateError` for a URL that cannot be read."""
+    _check_url(url)
     connection: Raw = psycopg.connect(
         url,
         autocommit=True,
@@ -120,8 +123,19 @@ def connect(url: str) -> Raw:
     return connection
 
 
-def open_connection(url: str, tenant: str) -> Opened:
-    """Open a connection for a receiver of a tenant.
+def _check_url(url: str) -> None:
+    """Raise `StateError` for what is no URL, without a part of it: libpq's errors name the part, perhaps a password."""
+    try:
+        ports = str(conninfo_to_dict(url).get("port") or "")
+    except (psycopg.ProgrammingError, UnicodeDecodeError):
+        ports = "none"
+    if not all(port.isdecimal() for port in ports.split(",") if port):
+        hint = "Write it as postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %XX for other letters than a-z and 0-9."
+        raise StateError("The URL of the store on PostgreSQL cannot be read.", hint=hint) from None
+
+
+def open_connection(url: str, tenant: str, role: str = RECEIVER_ROLE) -> Opened:
+    """Open a connection for a receiver of a tenant, or with its role for an index worker.
 
     Raises `StoreAway` when the server cannot be reached, and `StateError` for what does not end by waiting: tables of
     another version, commits that are not durable, and a role that row-level security does not hold.
@@ -129,18 +143,18 @@ def open_connection(url: str, tenant: str) -> Opened:
     with engine_errors():
         connection = connect(url)
         try:
-            return _checked(connection, tenant)
+            return _checked(connection, tenant, role)
         except errors.InsufficientPrivilege as error:
             connection.close()
             raise StateError(
-                f"PostgreSQL refuses the role of this store's URL: {error_of(error)}.", hint=_GRANT
+                f"PostgreSQL refuses the role of this store's URL: {error_of(error)}.", hint=_GRANT.format(role)
             ) from error
         except BaseException:
             connection.close()
             raise
 
 
-def _checked(connection: Raw, tenant: str) -> Opened:
+def _checked(connection: Raw, tenant: str, role: str) -> Opened:
     setting, in_recovery, process, schema, is_free, is_member = (
         connection.execute(
             "SELECT current_setting('synchronous_commit'), pg_is_in_recovery(), pg_backend_pid(),"
@@ -150,7 +164,7 @@ def _checked(connection: Raw, tenant: str) -> Opened:
             " OR EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1 AND pg_has_role(nspowner, 'MEMBER')),"
             " EXISTS (SELECT 1 FROM pg_roles AS own WHERE own.rolname = $2 AND pg_has_role(own.oid, 'MEMBER'))"
             " FROM pg_roles WHERE rolname = current_user",
-            (SCHEMA, RECEIVER_ROLE),
+            (SCHEMA, role),
             binary=True,
         ).fetchone()
         or ()
@@ -167,10 +181,10 @@ def _checked(connection: Raw, tenant: str) -> Opened:
     if not is_member and is_free:
         raise StateError(
             "Row-level security does not hold the role of this store's URL, and the role cannot be left.",
-            hint=_GRANT,
+            hint=_GRANT.format(role),
         )
-    role = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(RECEIVER_ROLE)).as_string() if is_member else ""
-    begin = f"{role}SET LOCAL search_path = {SCHEMA}; SET LOCAL lock_timeout = 20000;"
+    taken_on = sql.SQL("SET LOCAL ROLE {}; ").format(sql.Identifier(role)).as_string() if is_member else ""
+    begin = f"{taken_on}SET LOCAL search_path = {SCHEMA}; SET LOCAL lock_timeout = 20000;"
     begin += " SET LOCAL idle_in_transaction_session_timeout = 60000"
     behind_pooler = _is_behind_pooler(connection, process)
     if behind_pooler:

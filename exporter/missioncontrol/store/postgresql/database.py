@@ -121,6 +121,7 @@ class PostgresDatabase:
         self._cursor().execute(statement, values)
         if table == "events":
             self._count_bytes(names, rows)
+            self._note_for_workers(names, rows)
 
     def allocate(self, table: Table, count: int = 1) -> int:
         """Return the first of `count` row numbers; numbers of a job that fails are not used again."""
@@ -163,7 +164,8 @@ class PostgresDatabase:
         return f"{column} = ANY(?)", [array_like(values)]
 
     def forget_text_of(self, session: int) -> None:
-        """Do nothing: the rows are deleted, and what the server's files keep of them is said in docs/fleet.md."""
+        """Tell index workers; what the server's own files keep of deleted rows is said in docs/fleet.md."""
+        self._raw.execute("INSERT INTO changed (session, first, count) VALUES ($1, 0, 0)", (session,))
 
     def has_text_to_erase(self) -> bool:
         """Say no, for the same reason."""
@@ -184,6 +186,16 @@ class PostgresDatabase:
             sums[row[session]] = sums.get(row[session], 0) + len(row[body]) + _ROW_BYTES
         added = [(size, n) for n, size in sums.items()]
         self.executemany("UPDATE sessions SET event_bytes = event_bytes + ? WHERE n = ?", added)
+
+    def _note_for_workers(self, names: list[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Note the numbers of stored events; those of a batch follow each other."""
+        number, session = names.index("n"), names.index("session")
+        spans: dict[int, tuple[int, int]] = {}
+        for row in rows:
+            first, end = spans.get(row[session], (row[number], row[number]))
+            spans[row[session]] = min(first, row[number]), max(end, row[number] + 1)
+        told = [(of, first, end - first) for of, (first, end) in spans.items()]
+        self.executemany("INSERT INTO changed (session, first, count) VALUES (?, ?, ?)", told)
 
     def _cursor(self) -> "Cursor[Any]":
         return self._raw.cursor(binary=True)

@@ -13,6 +13,7 @@ from psycopg import errors
 from exporter.errors import StateError
 from exporter.missioncontrol.store.port import StoreAway
 from exporter.missioncontrol.store.postgresql.connection import (
+    INDEX_ROLE,
     RECEIVER_ROLE,
     SCHEMA,
     VERSION,
@@ -31,7 +32,7 @@ _FIRST: Final = "; ".join(
         "INSERT INTO schema_version SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)",
     )
 )
-READABLE_FROM: Final = {1: 1, 2: 1}
+READABLE_FROM: Final = {1: 1, 2: 1, 3: 2}
 """The oldest version of the program that can use the tables of each version."""
 
 
@@ -47,7 +48,8 @@ def migrate(url: str, until: int = VERSION) -> Migrated:
     """Make or update schema, tables, policies and the role of receivers. Raises `StateError`."""
     try:
         with engine_errors(), connect(url) as connection:
-            _make_role(connection)
+            for role in (RECEIVER_ROLE, INDEX_ROLE):
+                _make_role(connection, role)
             # The lock goes with the transaction, so it works behind a pooler too.
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock($1)", (_LOCK,))
@@ -72,21 +74,20 @@ def _apply(connection: Raw, until: int) -> Migrated:
     return Migrated(before, max(before, until))
 
 
-def _make_role(connection: Raw) -> None:
-    """Make the role that receivers work as, which may not log in, and let this role take it on."""
+def _make_role(connection: Raw, role: str) -> None:
+    """Make the role that receivers or index workers work as, which may not log in, and let this role take it on."""
     try:
         connection.execute(
-            f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{RECEIVER_ROLE}')"  # noqa: S608  a name
-            f" THEN CREATE ROLE {RECEIVER_ROLE} NOLOGIN; END IF; END $$"
+            f"DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = '{role}')"  # noqa: S608  a name
+            f" THEN CREATE ROLE {role} NOLOGIN; END IF; END $$"
         )
         connection.execute(
-            f"DO $$ BEGIN IF NOT pg_has_role('{RECEIVER_ROLE}', 'MEMBER')"
-            f" THEN GRANT {RECEIVER_ROLE} TO CURRENT_USER; END IF; END $$"
+            f"DO $$ BEGIN IF NOT pg_has_role('{role}', 'MEMBER') THEN GRANT {role} TO CURRENT_USER; END IF; END $$"
         )
     except (errors.InsufficientPrivilege, errors.InvalidGrantOperation) as error:
         raise StateError(
-            f"The role of this URL may not make or take on the role {RECEIVER_ROLE}.",
-            hint=f"An administrator executes: CREATE ROLE {RECEIVER_ROLE} NOLOGIN; GRANT {RECEIVER_ROLE} TO that role.",
+            f"The role of this URL may not make or take on the role {role}.",
+            hint=f"An administrator executes: CREATE ROLE {role} NOLOGIN; GRANT {role} TO that role.",
         ) from error
     except (errors.UniqueViolation, errors.DuplicateObject):
         pass  # another migration made it at the same moment

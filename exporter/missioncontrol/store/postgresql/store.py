@@ -132,6 +132,7 @@ class _TenantStore(Store):
 
     def __init__(self, connections: _Connections, number: int) -> None:
         """`number` is 0 for the tenant that the connections were opened for."""
+        self.number = number or DEFAULT_NUMBER
         self.notices, self.after_commit, self.before_close = [], [], []
         self.path = None
         self._connections, self._number = connections, number
@@ -196,6 +197,7 @@ class _TenantStore(Store):
         def clean(database: Database) -> None:
             database.execute("SELECT drop_empty_partitions()").fetchone()
             database.execute("SELECT trim_audit(?)", (end,)).fetchone()
+            database.execute("SELECT trim_changed()").fetchone()
 
         self._run(clean, writes=True)
 

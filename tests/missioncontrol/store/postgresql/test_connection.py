@@ -21,7 +21,7 @@ def execute(postgres_server: Server, url: str) -> Iterator[Callable[[str], objec
     """Executes SQL in the database of these tests as the owner of the server."""
     yield lambda statement: postgres_server.execute(statement, "checked")
     reset = ("ALTER DATABASE checked RESET synchronous_commit", "DROP ROLE IF EXISTS guest")
-    for statement in (*reset, "UPDATE mission_control.schema_version SET version = 2, readable_from = 1"):
+    for statement in (*reset, "UPDATE mission_control.schema_version SET version = 3, readable_from = 2"):
         postgres_server.execute(statement, "checked")
 
 
@@ -33,7 +33,7 @@ def test_a_database_without_tables_is_refused_with_the_command(postgres_server: 
 
 
 @pytest.mark.parametrize(
-    ("version", "readable_from", "says"), [(1, 1, "an earlier version: 1, not 2"), (4, 3, "a newer version: 4, not 2")]
+    ("version", "readable_from", "says"), [(2, 1, "an earlier version: 2, not 3"), (5, 4, "a newer version: 5, not 3")]
 )
 def test_tables_of_another_version_are_refused(
     url: str, execute: Callable[[str], object], version: int, readable_from: int, says: str
@@ -47,7 +47,7 @@ def test_tables_of_another_version_are_refused(
 
 
 def test_the_version_after_this_one_is_used_where_it_can_be(url: str, execute: Callable[[str], object]) -> None:
-    execute("UPDATE mission_control.schema_version SET version = 3, readable_from = 2")
+    execute("UPDATE mission_control.schema_version SET version = 4, readable_from = 3")
 
     with PostgresStore(url) as store:
         assert store.do(known) == []
@@ -118,3 +118,20 @@ def test_an_error_says_no_password(postgres_server: Server) -> None:
 )
 def test_passwords_are_left_out_of_what_is_printed(text: str, shown: str) -> None:
     assert without_password(text) == shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://mc:hid%den@127.0.0.1/mc",
+        "postgresql://mc:hid%zz@127.0.0.1/mc",
+        "postgresql://127.0.0.1:hidden/den@db/mc",
+        "postgresql://mc:hidden@[::1/mc",
+        "postgresql://db/mc?hidden=1",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused_without_a_part_of_it(url: str) -> None:
+    with pytest.raises(StateError, match="cannot be read") as raised:
+        open_connection(url, "default")
+
+    assert "hid" not in f"{raised.value} {raised.value.hint}"

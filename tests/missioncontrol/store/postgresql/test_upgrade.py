@@ -12,35 +12,35 @@ from tests.missioncontrol.postgres import Server
 from tests.missioncontrol.store_contract import NOW, event, known, register, store_events
 
 BEGIN = "SET LOCAL ROLE exporter_receiver; SET LOCAL search_path = mission_control; SET LOCAL exporter.tenant = 1"
-# What version 1 of the program executes for a new session, its count of changes, a token, and to look a token up.
-OF_VERSION_1 = (
+# What version 2 of the program executes for a new session, its count of changes, a token, and to look a token up.
+OF_VERSION_2 = (
     "INSERT INTO sessions (n, id, task_id, registered, count, digest, summary, masked, revision, state, last_activity,"
     " haystack, owner) VALUES"
     " (nextval('session_numbers'), '{0}', 't', 'now', 0, '\\x00', '{{}}', 0, 0, 'idle', 'now', '', '')",
     "INSERT INTO changes (part, value) VALUES (1, 1)"
     " ON CONFLICT (tenant, part) DO UPDATE SET value = changes.value + 1",
     "INSERT INTO tokens (name, hash, scope, created) VALUES ('{0}', '{0}', 'read', 'now')",
-    "SELECT hash, name, scope FROM tokens WHERE revoked IS NULL",
+    "SELECT hash, name, coalesce(role, scope) FROM tokens WHERE revoked IS NULL",
     "SELECT value FROM counters WHERE name = 'epoch'",
 )
 
 
 @pytest.fixture
 def url(postgres_server: Server) -> Iterator[str]:
-    url = postgres_server.new_database("version_1")
-    assert migrate(url, until=1) == Migrated(0, 1)
+    url = postgres_server.new_database("version_2")
+    assert migrate(url, until=2) == Migrated(0, 2)
     yield url
-    postgres_server.execute("DROP DATABASE version_1 WITH (FORCE)")
+    postgres_server.execute("DROP DATABASE version_2 WITH (FORCE)")
 
 
 def work(connection: "psycopg.Connection[tuple[object, ...]]", name: str) -> dict[object, object]:
-    """Do what a receiver of version 1 does; return the scope that it takes each token for."""
+    """Do what a receiver of version 2 does; return the scope that it takes each token for."""
     with connection.transaction():
         connection.execute(BEGIN)
-        for statement in OF_VERSION_1[:3]:
+        for statement in OF_VERSION_2[:3]:
             connection.execute(statement.format(name).encode())
-        found = {name: scope for _, name, scope in connection.execute(OF_VERSION_1[3].encode())}
-        assert connection.execute(OF_VERSION_1[4].encode()).fetchone() is not None
+        found = {name: scope for _, name, scope in connection.execute(OF_VERSION_2[3].encode())}
+        assert connection.execute(OF_VERSION_2[4].encode()).fetchone() is not None
         return found
 
 
@@ -50,7 +50,7 @@ def test_receivers_of_the_version_before_work_on_while_tables_are_updated_and_af
         with psycopg.connect(url, autocommit=True) as other, other.transaction():
             other.execute(BEGIN.encode())  # a transaction of a receiver is open meanwhile
             other.execute("SELECT value FROM counters")
-            assert migrate(url) == Migrated(1, 2)
+            assert migrate(url) == Migrated(2, 3)
         with PostgresStore(url) as store:
             assert store.read_now(known) == ["old"]
             store.do(register("new"))
@@ -61,4 +61,4 @@ def test_receivers_of_the_version_before_work_on_while_tables_are_updated_and_af
             scopes = work(before, "still")
 
             assert sorted(store.read_now(known)) == ["new", "old", "still"]
-            assert scopes == {"old": "read", "auditor": "upload", "still": "read"}  # never more than it permits
+            assert scopes == {"old": "read", "auditor": "auditor", "still": "read"}
