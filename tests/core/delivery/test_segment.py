@@ -209,6 +209,7 @@ def test_a_line_too_long_is_named_with_its_place_and_head() -> None:
 
     assert segment.ids == ["a", "b"]
     assert segment.unsendable == [Unsendable(len(event("a")) + 1, b"xx", 100, "line_too_long", None)]
+    assert "xx" not in repr(segment.unsendable)  # what a log may show
     assert segment.end.offset == len(content)
     assert segment.offsets[1] == len(content) - len(event("b")) - 1
 

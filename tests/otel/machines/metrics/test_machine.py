@@ -250,6 +250,18 @@ def test_an_answer_without_a_record_counts_what_it_wrote(instrument: Instrument)
     assert sum(of(instrument, totals(measure(told))).values()) == 30
 
 
+def test_a_shutdown_counts_only_the_calls_whose_answers_were_not() -> None:
+    told = lines(
+        START,
+        ("user.message", 1.0, {}),
+        ("assistant.message", 2.0, answered(30)),
+        ("session.shutdown", 4.0, shutdown(3, 3100, 80)),
+    )
+
+    [written] = [one for key, one in totals(measure(told)).items() if key[0] == metric.CALL_OUTPUT_TOKENS.name]
+    assert written == Total(3, 80)
+
+
 def test_without_records_the_shutdown_tells_the_tokens_and_answers_what_they_wrote() -> None:
     found = totals(
         measure(

@@ -3,7 +3,7 @@
 import pytest
 
 from otel import names
-from tests.otel.story import Story, value
+from tests.otel.story import Story, said, value
 
 SPAWNED = {"toolCallId": "call-t", "agentName": "explore", "agentDescription": "Looks.", "executionMode": "background"}
 
@@ -63,6 +63,17 @@ def test_an_agent_at_work_is_an_orphan_after_a_crash_and_ends_with_its_session(
     agent = story.one("invoke_agent explore")
     assert value(agent, names.ORPHANED) is is_orphan
     assert value(agent, names.ERROR_TYPE) == ("process_crash" if is_orphan else None)
+
+
+def test_the_end_of_a_hook_belongs_to_the_agent_that_its_start_named() -> None:
+    story = _spawned()
+    story.tell("subagent.started", SPAWNED, agent="a-1")
+    hook = {"hookInvocationId": "h", "hookType": "preToolUse", "success": True}
+    story.tell("hook.start", {**hook, "input": {"sessionId": "a-1"}})
+    story.tell("hook.end", hook)
+    story.tell("session.shutdown")
+
+    assert said(story.one("invoke_agent explore")) == ["hook.start", "hook.end"]
 
 
 def test_an_agent_that_outlives_its_interaction_stays_in_its_trace() -> None:

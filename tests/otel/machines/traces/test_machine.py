@@ -45,6 +45,16 @@ def test_a_call_begins_as_its_record_says_and_ends_with_the_answer() -> None:
     assert chat.kind is Kind.CLIENT
 
 
+def test_a_call_says_what_it_read_from_a_cache() -> None:
+    story = Story()
+    story.ask()
+    usage = {"model": "model-x", "inputTokens": 9, "cacheReadTokens": 7, "apiCallId": "r"}
+    story.tell("session.usage_record", {"usage": usage})
+    story.end_turn()
+
+    assert value(story.one("chat model-x"), names.CACHE_READ_TOKENS) == 7
+
+
 def test_an_answer_that_comes_much_later_says_nothing_of_the_end() -> None:
     story = Story()
     story.ask()

@@ -16,8 +16,8 @@ from tests.otel.captures import captures, objects
 from tests.otel.story import Story
 
 
-def _event(kind: str, **data: Any) -> Event:
-    event = read(json.dumps({"type": kind, "id": "e", "data": data}).encode())
+def _event(kind: str, *, ensure_ascii: bool = True, **data: Any) -> Event:
+    event = read(json.dumps({"type": kind, "id": "e", "data": data}, ensure_ascii=ensure_ascii).encode())
     assert event is not None
     return event
 
@@ -50,6 +50,15 @@ def test_a_request_without_arguments_says_so() -> None:
     told = messages.output_messages(_event("assistant.message", toolRequests=[{"toolCallId": "c", "name": "bash"}]))
 
     assert json.loads(told)[0]["parts"] == [{"type": "tool_call", "id": "c", "name": "bash", "arguments": None}]
+
+
+def test_arguments_that_are_too_long_are_cut_as_text() -> None:
+    request = {"toolCallId": "c", "name": "bash", "arguments": {"command": "für " * 30_000}}
+    event = _event("assistant.message", ensure_ascii=False, toolRequests=[request])
+
+    [part] = json.loads(messages.output_messages(event))[0]["parts"]
+    assert part["arguments"].startswith('{"command"')
+    assert "für für" in part["arguments"] and "\ufffd" not in part["arguments"]
 
 
 _LONG = st.sampled_from(["", "x", '"', "\n", "\0", "é", "\ud800", "🎈"])
