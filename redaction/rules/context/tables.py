@@ -93,7 +93,7 @@ def _names(heads: Sequence[bytes], *, is_strict: bool) -> Sequence[bytes]:
     if not all(_HEAD.fullmatch(name.strip(_EDGES)) for name in names):
         return ()
     if is_strict and any(not name.strip(_EDGES) or name.strip(_EDGES).isdigit() for name in names):
-        return ()  # a row of words and numbers is no row of heads
+        return ()  # a row of words and numbers is no row of heads, nor are items of a list
     return names
 
 
@@ -125,8 +125,6 @@ def extract_from_column(line: bytes, to: int) -> Extraction:
     if b"(" in header or b"=" in header or header.startswith(b"#define") or (mark := _mark_of(header)) is None:
         return (), to
     is_listed = mark in _LISTED
-    if is_listed and header.rstrip(_EDGES + b"r").endswith((b",", b";")):
-        return (), to  # arguments, or items of a list
     end = _row_end(line, here if b'"' in rest else max(here, stop - ROW_END_LENGTH_MAX))
     if end is None or end.group() in (b'"', b""):
         return (), to

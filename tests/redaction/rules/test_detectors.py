@@ -1,17 +1,23 @@
 """The detectors of detect-secrets, where their gates end and what of their matches is the secret."""
 
+from functools import cache
+
 import pytest
 
 from redaction.rules.detectors import detector_rules, their_patterns
 from redaction.rules.examples import expanded
+from redaction.rules.rule import Rule
 from tests.redaction.rules.context.extracting import spans
 
-RULES = {rule.id: rule for rule in detector_rules(their_patterns())}
+
+@cache
+def rules() -> dict[str, Rule]:
+    return {rule.id: rule for rule in detector_rules(their_patterns())}
 
 
 def found(name: str, text: str) -> list[str]:
     line = text.encode()
-    return [line[start:end].decode() for start, end in spans((RULES[f"detect-secrets.{name}"],), line)]
+    return [line[start:end].decode() for start, end in spans((rules()[f"detect-secrets.{name}"],), line)]
 
 
 def test_a_token_is_found_in_its_shortest_form() -> None:

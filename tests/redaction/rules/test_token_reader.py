@@ -5,7 +5,7 @@ import re
 
 from redaction.rules.formats import built_in_pack
 from redaction.rules.shape import sample
-from redaction.rules.token_reader import end_of, length_of, steps_of
+from redaction.rules.token_reader import TokenReader, end_of, length_of, steps_of
 from tests.shared import CACHE
 
 SEED = 5
@@ -45,3 +45,11 @@ def test_length_is_known_where_no_count_varies() -> None:
 def test_what_is_more_than_classes_in_a_row_is_for_an_expression() -> None:
     for pattern in ("a(?:b|c)", "a[0-9]{2,3}b", "ab?", "(a[0-9])", "a[0-9]{2,}[a-z]"):
         assert steps_of(pattern) is None
+
+
+def test_a_format_says_whether_its_values_may_hold_digits() -> None:
+    def may_hold(pattern: str) -> bool:
+        return TokenReader(pattern, None, exact=True, any_left=True, check=None).may_hold_digits
+
+    assert may_hold("ab_[0-9a-f]{8}") is True
+    assert may_hold("ab_[a-z]{8}") is False

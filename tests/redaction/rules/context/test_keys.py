@@ -49,7 +49,7 @@ SHAPES = {
     "cut off after a prefix": "".join(f"at 12:00 {line}\n" for line in (*pem().split("\n")[:3], LINES[3][:32]))
     + "[output truncated]",
     "headers after a prefix": "\n".join(
-        f"at 12:00 {line}"
+        f"2026-11-20 at 12:00:00 {line}"
         for line in pem(headers="\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF").split("\n")
     ),
     "cut at the beginning": pem()[200:],

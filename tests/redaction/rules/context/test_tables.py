@@ -18,6 +18,8 @@ HIDDEN = (
     "host,db_password\nalpha,{0}\n# one\n# two\n# three\nbeta,{0}\n",
     "INSERT INTO users (id, password, name) VALUES (1, '{0}', 'me'), (2, '{0}', 'you');",
     "COPY users (id, password) FROM stdin;\n1\t{0}\n2\t{0}\n",
+    "COPY builds (id, digest) FROM stdin;\n1\tabc\nCOPY users (id, password) FROM stdin;\n1\t{0}\n",
+    "host,db_password,r\nalpha,{0},5\n",
 )
 # A head may say more than its name in its tag. Tables of HTML are read in text only.
 OF_HTML = (
@@ -30,6 +32,8 @@ LEFT_ALONE = (
     "host,db_password\nalpha,none\n\nalpha,{0}\n",
     "INSERT INTO builds (id, digest) VALUES (1, '{0}'), (2, '{0}');",
     "COPY builds (id, digest) FROM stdin;\n1\t{0}\n",
+    "host,db_password,\nalpha,{0},\n",
+    "host,db_password,port;\nalpha,{0},1\n",
     "| option | meaning |\n|---|---|\n| password | {0} |\n",
 )
 
