@@ -21,6 +21,7 @@ LINES: Final = (
     "«https¦postgres»://user:@@@host.example/path end",
     "tool «--db-pass¦--token¦-password»« ¦=»@@ --verbose",
     "curl -u me:@@ https://host.example",
+    "the «login¦user¦cookie¦credential¦basic¦auth¦secret»   @@ end",
     "aws_sec: @@@@ end",
     "AKIA<base32:16>\t<base64:40> end",
 )

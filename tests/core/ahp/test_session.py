@@ -26,3 +26,10 @@ def test_a_session_that_could_not_be_made_says_why_once_as_a_state_and_as_an_act
     told.hear({"jsonrpc": "2.0", "method": "action", "params": {"channel": URI, "serverSeq": 1, "action": action}})
 
     assert errors(failed) == errors(told) == [ERROR]
+
+
+def test_an_error_without_a_type_is_one_of_the_creation() -> None:
+    failed = Watching({**STATES, URI: {**STATES[URI], "lifecycle": "failed", "creationError": {"message": "no"}}})
+    failed.begin()
+
+    assert errors(failed) == [{"errorType": "creation", "message": "no"}]
