@@ -19,8 +19,9 @@ TOKEN = make("github ghp", 3).text
 SECRETS = (TOKEN, make("aws id", 3).text)
 UUID = "0b9e7a44-3d2c-4f5b-8a6e-7c1d2e3f4a5b"
 CALL = "call_0a1b2c3d4e5f60718293a4b5"
+TRACE = "00-0a1b2c3d4e5f60718293a4b5c6d7e8f9-0a1b2c3d4e5f6071-01"
 ENGINE = Engine(b"a key of the tests", cache_dir=CACHE)
-KNOWING = ENGINE.with_known_values([EVENT, SESSION, UUID, CALL])
+KNOWING = ENGINE.with_known_values([EVENT, SESSION, UUID, CALL, TRACE])
 DROPPING = Engine(b"a key of the tests", opaque="drop", cache_dir=CACHE)
 TYPES = (*LINKAGE, "session.model_change", "session.custom_notification", "session.info", "brand.new", "")
 # Names that are an id, or mean something, at some place of some event.
@@ -70,7 +71,7 @@ def test_a_secret_is_masked_where_an_id_belongs(event_type: str) -> None:
 @each(LINKAGE)
 def test_an_id_stays_at_its_place_and_only_there(event_type: str) -> None:
     for path in LINKAGE[event_type]:
-        for value in (UUID, CALL):
+        for value in (UUID, CALL, TRACE):
             members = {"type": event_type, **_at(path, value)}
             assert KNOWING.redact(line(members), BUDGET_MS) == CLEAN, path
             for elsewhere in (("data", "arguments", *path[1:]), ("data", "other", *path)):

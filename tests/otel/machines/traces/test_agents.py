@@ -39,13 +39,14 @@ def test_an_agent_in_the_foreground_is_below_its_tool() -> None:
     story.tell("subagent.started", SPAWNED, agent="a-1")
     _work(story)
     ended = story.tell("subagent.completed", {"toolCallId": "call-t", "totalTokens": 110}, agent="a-1")
+    again = story.tell("subagent.completed", {"toolCallId": "call-t"}, agent="a-1")
     story.complete("call-t")
     story.end_turn()
     _finish(story)
 
     assert story.tree() == ["invoke_agent", "  chat model-x", "  execute_tool task", *INNER, "  chat model-x"]
     agent = story.one("invoke_agent explore")
-    assert ended.context == agent.context
+    assert ended.context == again.context == agent.context
     assert value(agent, names.SUBAGENT_TOKENS) == 110
     assert value(agent, names.INPUT_TOKENS) == 100
     assert value(story.one("invoke_agent"), names.INPUT_TOKENS) == 200

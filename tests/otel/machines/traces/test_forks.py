@@ -80,6 +80,17 @@ def test_a_copied_interaction_refers_to_the_original_one() -> None:
     assert not {root.context for root in roots} & {root.context for root in originals}
 
 
+@pytest.mark.parametrize(("info", "is_fork"), [("fork", True), ("note", False)])
+def test_a_fork_that_names_no_session_is_of_the_one_whose_calls_it_has(info: str, is_fork: bool) -> None:
+    lines = _lines(ORIGIN)
+    told = json.loads((copied := _copied(lines, FORK))[-1])
+    told["data"] = {"infoType": info, "message": "Forked."}
+
+    roots = _roots(FORK, [*copied[:-1], json.dumps(told).encode(), *_lines(FORK, first=31)[1:]])
+
+    assert _forks(roots[2]) == ([_roots(ORIGIN, lines)[1].context] if is_fork else [])
+
+
 def test_an_interaction_that_was_copied_unfinished_refers_to_the_original_one() -> None:
     lines = _lines(ORIGIN)
     cut = lines[:4]

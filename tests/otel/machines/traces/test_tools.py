@@ -140,6 +140,20 @@ def test_hooks_are_spans_and_are_told_before_during_and_after() -> None:
 
 
 @pytest.mark.parametrize(
+    ("output", "decision"),
+    [({"permissionDecision": "deny"}, "deny"), ({"decision": "block"}, "block"), ({}, None)],
+)
+def test_a_hook_says_what_it_decided(output: dict[str, str], decision: str | None) -> None:
+    story = _asked()
+    hook = {"hookInvocationId": "h", "hookType": "preToolUse", "success": True}
+    story.tell("hook.start", hook)
+    story.tell("hook.end", {**hook, "output": output})
+
+    [span] = [span for span in story.spans if span.operation == "execute_hook"]
+    assert value(span, names.HOOK_DECISION) == decision
+
+
+@pytest.mark.parametrize(
     ("kind", "belongs_to"),
     [("agentStop", 0), ("subagentStop", 0), ("sessionEnd", 0), ("errorOccurred", 0), ("sessionStart", 1)],
 )
