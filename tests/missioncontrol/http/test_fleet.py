@@ -196,3 +196,18 @@ async def test_a_page_of_many_exporters_goes_on_with_the_next(team: Team) -> Non
     found = [one["id"] for page in (first, second, last) for one in page["exporters"]]
     assert (found, last["next"]) == ([f"e{number}" for number in range(5)], None)
     assert first["versions"] == last["versions"] == {"1.0": 5}
+
+
+async def test_a_report_that_was_kept_before_settings_were_told_does_no_harm(team: Team) -> None:
+    reports = [
+        '{"settings": "x", "version": 7, "host": {"a": 1}, "sinks": [1, {"lag_seconds": "x"}]}',
+        '{"settings": {}}',
+    ]
+    rows = [(f"old{number}", report, NOW) for number, report in enumerate(reports)]
+    team.store.do(lambda database: database.insert("exporters", "id, report, reported_at", rows))
+
+    found = (await team.fleet())["exporters"]
+    pages = [(await team.client.get(path)).status_code for path in ("/fleet", "/health", "/api/v1/exporters")]
+
+    assert [(one["id"], one["settings"], one["alerts"]) for one in found] == [("old0", None, []), ("old1", None, [])]
+    assert pages == [200] * 3
