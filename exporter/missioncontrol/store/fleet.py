@@ -29,6 +29,12 @@ ALERTS: Final = {
 """What is said of an exporter, the most urgent first."""
 
 
+def known_settings(report: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of an exporter's settings: its `hash` and `keys`; nothing for a report of before."""
+    kept = report.get("settings")
+    return kept if isinstance(kept, dict) and _is_hash(kept.get("hash")) and isinstance(kept.get("keys"), dict) else {}
+
+
 def settings_told(report: dict[str, Any], known: dict[str, Any]) -> dict[str, Any] | None:
     """Return what to keep of the settings that an exporter tells; it need not repeat what is known of the same hash."""
     told = report.get("settings")
@@ -37,7 +43,7 @@ def settings_told(report: dict[str, Any], known: dict[str, Any]) -> dict[str, An
     keys = told.get("keys")
     if isinstance(keys, dict) and len(keys) <= _KEYS_MAX and all(map(_is_hash, keys.values())):
         return {"hash": told["hash"], "keys": keys}
-    before = known.get("settings") or {}
+    before = known_settings(known)
     return before if before.get("hash") == told["hash"] else None
 
 
@@ -59,7 +65,7 @@ def fleet(database: Database, now: str) -> list[dict[str, Any]]:
     found, settings = [], dict[str, dict[str, str]]()
     for id, text, reported_at in rows:
         report = msgspec.json.decode(text)
-        told = report.get("settings") or {}
+        told = known_settings(report)
         if told:
             settings[told["hash"]] = told["keys"]
         found.append(_row(id, report, reported_at, told.get("hash")))

@@ -118,11 +118,13 @@ def forget(database: Database, session: int) -> None:
 
 
 def _keep(database: Database, session: int, payloads: dict[bytes, bytes]) -> dict[bytes, int]:
-    # In order, so that two transactions with the same strings wait for each other once.
-    database.insert("blobs", "sha256, body", sorted(payloads.items()), unless_there=True)
-    condition, values = database.among("sha256", tuple(payloads))
-    rows = database.execute(f"SELECT sha256, n FROM blobs WHERE {condition}", values)  # noqa: S608  marks only
-    numbers: dict[bytes, int] = dict(rows.fetchall())
+    numbers: dict[bytes, int] = {}
+    while missing := payloads.keys() - numbers.keys():  # again for what another transaction deletes in between
+        # In order, so that two transactions with the same strings wait for each other once.
+        database.insert("blobs", "sha256, body", [(one, payloads[one]) for one in sorted(missing)], unless_there=True)
+        condition, values = database.among("sha256", tuple(missing))
+        rows = database.execute(f"SELECT sha256, n FROM blobs WHERE {condition}", values)  # noqa: S608  marks only
+        numbers.update(rows.fetchall())
     uses = [(session, number) for number in numbers.values()]
     database.insert("blob_uses", "session, blob", uses, unless_there=True)
     return numbers

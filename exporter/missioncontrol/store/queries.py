@@ -13,6 +13,7 @@ import msgspec
 from exporter.core.events.summary import Summary
 from exporter.missioncontrol.ingest.batch import key_of
 from exporter.missioncontrol.store.amounts import AMOUNT_MAX
+from exporter.missioncontrol.store.fleet import known_settings
 from exporter.missioncontrol.store.payloads import whole
 from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.session_row import BadCursorError, SessionAck, columns_of, number_of, shown_events
@@ -218,7 +219,7 @@ def exporters(database: Database, heard_since: str = "") -> list[dict[str, Any]]
     rows = database.execute("SELECT id, report, reported_at FROM exporters ORDER BY reported_at DESC, id LIMIT 1000")
     told = [{**msgspec.json.decode(report), "id": id, "reported_at": at} for id, report, at in rows]
     for report in told:
-        report["settings"] = (report.get("settings") or {}).get("hash")
+        report["settings"] = known_settings(report).get("hash")
         if report.get("copies") and report["reported_at"] < heard_since:
             report |= {"installations": {}, "copies": 0}
     return told

@@ -133,12 +133,13 @@ async def test_a_hash_alone_is_enough_while_the_settings_are_known_and_nonsense_
     full = SealedSettings(settings()).told(team.salts["a"], in_full=True)
     short = {"hash": full["hash"]}
 
-    async def tell(told: object) -> bool:
+    async def tell(told: Any) -> bool:
         answer = await team.client.post("/agents/exporters/a", json={"version": "1.0", "settings": told})
         return bool(answer.json()["settings"]["wanted"])
 
     wanted = [await tell(told) for told in (short, full, short, {"hash": "0" * 16}, full)]
-    nonsense = [await tell(one) for one in ({**full, "keys": {"a": "plain"}}, {**full, "hash": 7}, [], "x", None)]
+    absurd: list[Any] = [{**full, "keys": {"a": "plain"}}, {**full, "hash": 7}, [], "x", None]
+    nonsense = [await tell(one) for one in absurd]
 
     assert wanted == [True, False, False, True, False]
     assert nonsense == [False, True, True, True, True]  # of the first the hash is known
@@ -180,8 +181,8 @@ async def test_an_auditor_sees_no_host_and_no_words_and_an_operator_every_tenant
         page = await team.client.get("/fleet", headers={"Authorization": f"Bearer {team.tokens[who]}"})
         pages[who] = (page.status_code, "wombat" in page.text, "quokka" in page.text)
     assert pages == {"read": (403, False, False), "auditor": (200, False, False), "operator": (200, False, False)}
-    page = (await team.client.get("/fleet")).text
-    assert ("wombat" in page, "quokka failed" in page) == (True, True)
+    own_page = (await team.client.get("/fleet")).text
+    assert ("wombat" in own_page, "quokka failed" in own_page) == (True, True)
 
 
 async def test_a_page_of_many_exporters_goes_on_with_the_next(team: Team) -> None:
@@ -195,3 +196,18 @@ async def test_a_page_of_many_exporters_goes_on_with_the_next(team: Team) -> Non
     found = [one["id"] for page in (first, second, last) for one in page["exporters"]]
     assert (found, last["next"]) == ([f"e{number}" for number in range(5)], None)
     assert first["versions"] == last["versions"] == {"1.0": 5}
+
+
+async def test_a_report_that_was_kept_before_settings_were_told_does_no_harm(team: Team) -> None:
+    reports = [
+        '{"settings": "x", "version": 7, "host": {"a": 1}, "sinks": [1, {"lag_seconds": "x"}]}',
+        '{"settings": {}}',
+    ]
+    rows = [(f"old{number}", report, NOW) for number, report in enumerate(reports)]
+    team.store.do(lambda database: database.insert("exporters", "id, report, reported_at", rows))
+
+    found = (await team.fleet())["exporters"]
+    pages = [(await team.client.get(path)).status_code for path in ("/fleet", "/health", "/api/v1/exporters")]
+
+    assert [(one["id"], one["settings"], one["alerts"]) for one in found] == [("old0", None, []), ("old1", None, [])]
+    assert pages == [200] * 3

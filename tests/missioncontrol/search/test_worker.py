@@ -197,7 +197,7 @@ async def test_a_receiver_asks_a_worker_and_reads_the_events_itself(
         "/agents/sessions/s/events", content=make_body(*(event(f"e{n}", word) for n, word in enumerate(words)))
     )
     monkeypatch.setattr(worker_module, "ANSWER_MAX", 10)  # so that a search takes several answers
-    asked = {"tenant": 1, "below": LAST, "terms": json.dumps([["quokka", False]])}
+    asked: dict[str, str | int] = {"tenant": 1, "below": LAST, "terms": json.dumps([["quokka", False]])}
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx.AsyncClient(base_url=address, headers=headers) as direct:
         end = time.monotonic() + PATIENCE

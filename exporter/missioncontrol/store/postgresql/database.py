@@ -120,8 +120,7 @@ class PostgresDatabase:
         statement = f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}){end}"  # noqa: S608  names
         self._cursor().execute(statement, values)
         if table == "events":
-            self._count_bytes(names, rows)
-            self._note_for_workers(names, rows)
+            self._note_events(names, rows)
 
     def allocate(self, table: Table, count: int = 1) -> int:
         """Return the first of `count` row numbers; numbers of a job that fails are not used again."""
@@ -179,23 +178,19 @@ class PostgresDatabase:
         ).fetchone()
         return int(row[0])
 
-    def _count_bytes(self, names: list[str], rows: Sequence[Sequence[Any]]) -> None:
-        body, session = names.index("body"), names.index("session")
-        sums: dict[int, int] = {}
+    def _note_events(self, names: list[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Count the bytes of each session's events, and note their numbers for index workers, in one round trip."""
+        number, session, body = (names.index(name) for name in ("n", "session", "body"))
+        found: dict[int, tuple[int, int, int]] = {}
         for row in rows:
-            sums[row[session]] = sums.get(row[session], 0) + len(row[body]) + _ROW_BYTES
-        added = [(size, n) for n, size in sums.items()]
-        self.executemany("UPDATE sessions SET event_bytes = event_bytes + ? WHERE n = ?", added)
-
-    def _note_for_workers(self, names: list[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Note the numbers of stored events; those of a batch follow each other."""
-        number, session = names.index("n"), names.index("session")
-        spans: dict[int, tuple[int, int]] = {}
-        for row in rows:
-            first, end = spans.get(row[session], (row[number], row[number]))
-            spans[row[session]] = min(first, row[number]), max(end, row[number] + 1)
-        told = [(of, first, end - first) for of, (first, end) in spans.items()]
-        self.executemany("INSERT INTO changed (session, first, count) VALUES (?, ?, ?)", told)
+            first, end, size = found.get(row[session], (row[number], row[number], 0))
+            size += len(row[body]) + _ROW_BYTES
+            found[row[session]] = min(first, row[number]), max(end, row[number] + 1), size
+        self.executemany(
+            "WITH noted AS (INSERT INTO changed (session, first, count) VALUES (?, ?, ?))"
+            " UPDATE sessions SET event_bytes = event_bytes + ? WHERE n = ?",
+            [(n, first, end - first, size, n) for n, (first, end, size) in found.items()],
+        )
 
     def _cursor(self) -> "Cursor[Any]":
         return self._raw.cursor(binary=True)

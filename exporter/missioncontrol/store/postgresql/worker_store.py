@@ -15,12 +15,12 @@ _CHANGES: Final = "SELECT tenant, session, first, count, xid::text::bigint FROM 
 
 
 class Change(NamedTuple):
-    """Events that a transaction stored, from a first number on; with a count of 0 the session was deleted."""
+    """How many events a transaction stored, from a first number on; 0 says that it deleted the session."""
 
     tenant: int
     session: int
     first: int
-    count: int
+    events: int
 
 
 class WorkerStore:

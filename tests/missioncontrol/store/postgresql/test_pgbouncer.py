@@ -9,6 +9,7 @@ import pytest
 
 from exporter.missioncontrol.live.notes import Note
 from exporter.missioncontrol.store import queries, tenants
+from exporter.missioncontrol.store.port import Store
 from exporter.missioncontrol.store.postgresql.store import PostgresStore
 from tests.missioncontrol.pgbouncer import POOL, PROGRAM, Pooler
 from tests.missioncontrol.postgres import Server
@@ -33,7 +34,7 @@ def pooled(postgres_server: Server) -> Iterator[str]:
 
 def test_tenants_stay_apart_and_statements_go_on_through_a_pooler(pooled: str, postgres_server: Server) -> None:
     with PostgresStore(pooled) as store:
-        teams = {"default": store}
+        teams: dict[str, Store] = {"default": store}
         for name in ("red", "blue"):
             teams[name] = store.tenant(tenants.create(store, name, NOW))
         failed: list[BaseException] = []
