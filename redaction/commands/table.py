@@ -1,7 +1,7 @@
 """The commands that print secrets, as rows of `commands.toml` and of users' rule files: which of them a call runs."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
@@ -21,6 +21,7 @@ _DEPTH_MAX: Final = 3
 _CARRIED_MAX: Final = 64
 """How many words of a program that runs another one are looked at."""
 _GIVEN_MAX: Final = 256
+_FRAGMENT: Final = re.compile(r"\{\{(\w+)\}\}")
 _JOINED: Final = re.compile(r"\|\s+")
 _SHORT: Final = re.compile("-[A-Za-z0-9]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
@@ -43,11 +44,14 @@ class PrintingRow(RuleRow, frozen=True, kw_only=True):
 
 class _CommandTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The table of this package. `arguments` are the names of a tool's arguments that hold a command; `carriers` run
-    what their arguments say; `filters` print what they read, perhaps decoded or in part."""
+    what their arguments say; `filters` print what they read, perhaps decoded or in part, but for those that match one
+    of `silent`."""
 
     arguments: tuple[str, ...]
     carriers: tuple[str, ...]
     filters: tuple[str, ...]
+    silent: tuple[str, ...]
+    fragments: Mapping[str, str]
     command: tuple[PrintingRow, ...]
 
 
@@ -156,6 +160,7 @@ class PrintingCommands:
         self._arguments = table.arguments
         self._carriers = frozenset(table.carriers)
         self._filters = frozenset(table.filters)
+        self._silent = re.compile("|".join(f"(?:{_whole(one, table.fragments)})" for one in table.silent), re.DOTALL)
         self._lines: dict[str, list[_Line]] = {}
         for row in rows:
             rule = row.rule((), _extract_nothing)
@@ -238,7 +243,10 @@ class PrintingCommands:
 
     def _passes_on(self, words: Words) -> bool:
         words = _without_assignments(words)
-        return bool(words) and any(_program(word) in self._filters for word in words[: 2 if words[0] == "sudo" else 1])
+        words = words[1:] if words and words[0] == "sudo" else words
+        if not words or (program := _program(words[0])) not in self._filters:
+            return False
+        return self._silent.fullmatch("\0".join((program, *words[1:]))[:_WORD_LENGTH_MAX]) is None
 
 
 def _line(row: PrintingRow, rule: Rule, words: Sequence[str]) -> _Line:
@@ -250,6 +258,11 @@ def _line(row: PrintingRow, rule: Rule, words: Sequence[str]) -> _Line:
         tuple(map(_Pattern.of, row.unless.split())),
         tuple(map(_Pattern.of, row.into.split())),
     )
+
+
+def _whole(expression: str, fragments: Mapping[str, str]) -> str:
+    """An expression with the fragments that it names in double braces."""
+    return _FRAGMENT.sub(lambda name: f"(?:{_whole(fragments[name[1]], fragments)})", expression)
 
 
 def _extract_nothing(_line: bytes, to: int) -> Extraction:

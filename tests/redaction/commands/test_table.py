@@ -57,6 +57,25 @@ def test_the_rows_stand_in_the_order_of_their_ids_each_once() -> None:
         ("gpg -d -o - secrets.gpg", "printed.gpg"),
         ("gpg -d -o- secrets.gpg", "printed.gpg"),
         ("age -do - secrets.age", "printed.age"),
+        ("terraform output -json | jq 'keys'", None),
+        ("terraform output -json | jq -r '.db | keys[]' | sort", None),
+        ("terraform output -json | sudo jq --sort-keys 'to_entries[].key'", None),
+        ("terraform output -json | jq length", None),
+        ("terraform output -json | wc -l", None),
+        ("pass show a | sha256sum", None),
+        ("pass show a | grep -ic user", None),
+        ("pass show a | rg --count user", None),
+        ("kubectl get secret -o json | jq -r '.items[].metadata.name'", None),
+        ("pass show a | awk 'END {print NR}'", None),
+        ("terraform output -json | jq .keys", "printed.terraform"),
+        ("terraform output -json | jq 'keys, .'", "printed.terraform"),
+        ("terraform output -json | jq 'keys as $k | .'", "printed.terraform"),
+        ("terraform output -json | jq --arg keys x .", "printed.terraform"),
+        ("terraform output -json | jq keys; terraform output -json", "printed.terraform"),
+        ("terraform output -json | tee keys", "printed.terraform"),
+        ("pass show a | grep -e -c", "printed.pass"),
+        ("pass show a | grep -ec x", "printed.pass"),
+        ("pass show a | rg -rc x", "printed.pass"),
         ("sops -d --output /dev/stdout secrets.yaml", "printed.sops"),
         ("sops -d --output=/dev/stdout secrets.yaml", "printed.sops"),
         ("dd if=/dev/urandom of=/dev/stdout", "printed.generator"),
@@ -152,7 +171,15 @@ def test_a_row_that_cannot_be_used_stops_the_start(tmp_path: Path, old: str, new
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    "unit", ["sudo pass show ", "pass show | x ", "bash 'pass show", "(pass show;", "echo $a_tokens "]
+    "unit",
+    [
+        "sudo pass show ",
+        "pass show | x ",
+        "bash 'pass show",
+        "(pass show;",
+        "echo $a_tokens ",
+        "pass show | jq '.a.a' ",
+    ],
 )
 def test_a_hostile_command_takes_time_in_proportion(unit: str) -> None:
     def seconds(size: int) -> float:
