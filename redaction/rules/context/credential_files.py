@@ -23,6 +23,7 @@ DISTANCE_MAX = 16 * 1024
 ENTRIES_MAX = 256
 
 _PASSWORD_NAME = re.compile(rb"PASS(?:WORD|WD)\\{0,15}[\"'] {0,2},\s{0,12}\\{0,15}[\"']\Z")
+QUOTES = b"\"'"
 _DATA_MEMBER = re.compile(rb"(?:[\s{,\"']|\\[nrt\"]|\A)(data|stringData)\\{0,15}[\"']?\s{0,4}:(?=[\s{\\])")
 _ENTRY, _HASH_START = table_of(__file__).patterns("entry", "hash_start")
 _DATA_VALUE = re.compile(rb"[A-Za-z0-9+/]{4,}+={0,2}")
@@ -142,4 +143,6 @@ def extract_secret_data(line: bytes, _start: int, _found: re.Match[bytes], to: i
             at = entry.end()
             if _is_masked(entry[1], entry[2], encoded=data[1] == b"data"):
                 spans.append(entry.span(2))
+            if line[entry.start(2) - 1] not in QUOTES and line[entry.end() - 1] in QUOTES:
+                break  # the end of the text that the manifest is in
     return spans, to
