@@ -91,6 +91,8 @@ _MANIFEST: Final = {
     "processors": [{"gomod": f"go.opentelemetry.io/collector/processor/memorylimiterprocessor v{_COLLECTOR}"}],
     "exporters": [{"gomod": f"go.opentelemetry.io/collector/exporter/otlphttpexporter v{_COLLECTOR}"}],
     "providers": [{"gomod": f"go.opentelemetry.io/collector/confmap/provider/fileprovider v{_COLLECTOR_STABLE}"}],
+    # Else it wants the provider of environment variables too, and does not start.
+    "conf_resolver": {"default_uri_scheme": "file"},
 }
 
 

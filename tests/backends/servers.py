@@ -91,7 +91,7 @@ class Server:
         assert self._process is not None
         assert self._process.poll() is None, self._log.read_text(errors="replace")[-3000:]
         try:
-            return httpx.get(self.url + self.ready, timeout=5).status_code == 200
+            return httpx.get(self.url + self.ready, timeout=5).status_code < 500  # the Collector has no such page
         except httpx.HTTPError:
             return False
 
