@@ -116,7 +116,7 @@ def test_sessions_with_activity_are_counted(store: Server, told: Host) -> None:
     assert [series["value"][1] for series in answer["data"]["result"]] == [str(SESSIONS)]
 
 
-def test_two_hosts_and_a_session_after_31_quiet_days_have_all_their_records(tmp_path: Path) -> None:
+def test_two_hosts_and_a_session_after_four_quiet_weeks_have_all_their_records(tmp_path: Path) -> None:
     hosts = [Host(tmp_path / name) for name in ("one", "other")]
     with loki(tmp_path / "store") as server:
         for host in hosts:
