@@ -101,7 +101,8 @@ class MetricSender(FeedSums):
         """Send until cancelled. While sessions are still being read, as `quiet` tells, sums wait: they go by time."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._counted.wait(), self._repeat_seconds if self.lives else None)
+                async with asyncio.timeout(self._repeat_seconds if self.lives else None):
+                    await self._counted.wait()
             hurried = await self._gather(quiet) if self._counted.is_set() else False
             self._sending = True
             try:

@@ -214,5 +214,5 @@ class SinkWorkers:
     async def _wait_for_gate(self, seconds: float) -> None:
         self._gate_moved.clear()
         with contextlib.suppress(TimeoutError):
-            wait = _PROBE_LOOK_SECONDS if seconds == float("inf") else max(0.0, seconds)
-            await asyncio.wait_for(self._gate_moved.wait(), wait)
+            async with asyncio.timeout(_PROBE_LOOK_SECONDS if seconds == float("inf") else max(0.0, seconds)):
+                await self._gate_moved.wait()

@@ -150,3 +150,17 @@ async def test_sums_are_halved_while_their_sink_is_probed(floor_parts: Parts, fl
     finally:
         await workers.stop(1.0)
     assert floor_parts.quarantine.count(sink=floor_parts.sink.name) == 1
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_a_sender_that_is_stopped_as_something_is_counted_ends(parts: Parts, steps: int) -> None:
+    sender = MetricSender(lambda _, state: _Total(state), 0.01, repeat_seconds=60.0)
+    sender.lives = True
+    running = asyncio.create_task(sender.run(parts.sink_state, lambda: True))
+    await until(lambda: sender.settled)
+    sender.counted()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+
+    assert await asyncio.wait([running], timeout=5) == ({running}, set())

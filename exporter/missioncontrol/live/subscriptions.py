@@ -96,7 +96,8 @@ class LiveSubscriptions:
             yield b": open\n\n"
             while not self._closed:
                 try:
-                    await asyncio.wait_for(subscriber.arrived.wait(), _BEAT_SECONDS)
+                    async with asyncio.timeout(_BEAT_SECONDS):
+                        await subscriber.arrived.wait()
                 except TimeoutError:
                     yield b": still here\n\n"
                     continue
