@@ -20,7 +20,7 @@ _PATH: Final = re.compile(r"(?:/(?!\.(?:[./]|$))[A-Za-z0-9._~-]+)*")
 _TAKEN: Final = {
     *("agents", "api", "enter", "feed", "health", "healthz", "metrics", "readyz", "sessions"),
     *("icon.svg", "script.js", "style.css"),
-    *("audit", "shared"),
+    *("audit", "fleet", "shared", "shares"),
 }
 
 
