@@ -6,12 +6,16 @@ import os
 import platform
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 PROC = Path("/proc")
+Sample = TypeVar("Sample")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,24 @@ def descriptors(root: int) -> int:
         except OSError:
             continue
     return total
+
+
+@contextmanager
+def sampled(seconds: float, look: Callable[[], Sample]) -> Iterator[list[Sample]]:
+    """Look at once, and then again and again in a thread until the block ends; the list grows meanwhile."""
+    samples, over = [look()], threading.Event()
+
+    def sample() -> None:
+        while not over.wait(seconds):
+            samples.append(look())
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        sampler.join()
 
 
 def stop(process: subprocess.Popen[bytes], started: float) -> Finished:

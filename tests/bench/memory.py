@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from tests.bench import measure
 from tests.bench.generate import SessionFile, cached
 from tests.bench.otlp_receiver import OtlpReceiver
-from tests.bench.product import Running, home
+from tests.bench.product import home
 from tests.bench.receiver import Receiver
 from tests.bench.report import Row
 
@@ -41,7 +39,10 @@ def _row(size_bytes: int, files: list[SessionFile], *, telemetry: bool) -> Row:
             with place.config.open("a") as config:
                 config.write(f'[otel]\nendpoint = "{otlp.url}"\nhistory_days = 36500\n')
         receiver.reset(sum(file.durable for file in files))
-        with place.running("run") as program, _sampled(program) as samples:
+        with (
+            place.running("run") as program,
+            measure.sampled(SAMPLE_SECONDS, lambda: measure.pss_bytes(program.pid)) as samples,
+        ):
             summary = receiver.summary(TIMEOUT_SECONDS, program.check)
             if telemetry:
                 logged: Callable[[], bool] = lambda: _is_delivered(place.status())  # noqa: E731
@@ -69,21 +70,3 @@ def _is_delivered(status: dict[str, object] | None) -> bool:
     """Whether no sink lacks anything."""
     sinks = status.get("sinks") if status else None
     return isinstance(sinks, list) and bool(sinks) and not any(one["lag_events"] for one in sinks)
-
-
-@contextmanager
-def _sampled(program: Running) -> Iterator[list[int]]:
-    """Note four times a second how much memory a program and its children take together."""
-    samples, over = [0], threading.Event()
-
-    def sample() -> None:
-        while not over.wait(SAMPLE_SECONDS):
-            samples.append(measure.pss_bytes(program.pid))
-
-    sampler = threading.Thread(target=sample)
-    sampler.start()
-    try:
-        yield samples
-    finally:
-        over.set()
-        sampler.join()

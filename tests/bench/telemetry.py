@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -213,29 +212,16 @@ def _deliver(told: Sequence[Conversation], signals: Sequence[str], *arguments: s
             os.utime(path)
         _configure(place, receiver.url, signals)
         command = place.command(arguments or ("run", "--until-idle"))
-        with _program(place, command) as (process, started), _sampled(process.pid) as samples:
+        with _program(place, command) as (process, started), _memory(process.pid) as samples:
             finished = measure.wait(process, started)
         together, largest = (max(one) for one in zip(*samples, strict=True))
         run = _run(receiver, finished, started, place.directory / "log")
         return replace(run, pss_max_bytes=together, rss_max_bytes=largest)
 
 
-@contextmanager
-def _sampled(process: int) -> Iterator[list[tuple[int, int]]]:
+def _memory(process: int) -> AbstractContextManager[list[tuple[int, int]]]:
     """Note twice a second how much memory a process and its children take together, and the largest has had."""
-    samples, over = [(0, 0)], threading.Event()
-
-    def sample() -> None:
-        while not over.wait(0.5):
-            samples.append((measure.pss_bytes(process), measure.largest_rss_bytes(process)))
-
-    sampler = threading.Thread(target=sample)
-    sampler.start()
-    try:
-        yield samples
-    finally:
-        over.set()
-        sampler.join()
+    return measure.sampled(0.5, lambda: (measure.pss_bytes(process), measure.largest_rss_bytes(process)))
 
 
 def _peer_delivers(program: Path, spans: int) -> Run:

@@ -9,10 +9,9 @@ from typing import Final
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from exporter.missioncontrol.http.permissions import HOLDER
+from exporter.missioncontrol.http.permissions import holder_of
 from exporter.missioncontrol.http.responses import ApiError, error_answer
 from exporter.missioncontrol.receiver import receiver_of
-from exporter.missioncontrol.store.tokens import OWNER, Holder
 
 _OF_A_SESSION: Final = re.compile(r"(?:/api/v1)?/sessions/([^/]+)(/.*)?")
 _READS: Final = {
@@ -25,8 +24,7 @@ _READS: Final = {
 
 def who_asks(request: Request) -> str:
     """Return who is named in the audit log."""
-    holder: Holder = getattr(request.state, HOLDER, OWNER)
-    return holder.name or "(owner)"
+    return holder_of(request).name or "(owner)"
 
 
 def told_of(request: Request) -> tuple[str, str | None] | None:

@@ -39,7 +39,8 @@ async def read_fleet(request: Request, limit: int) -> dict[str, Any]:
     if scope == "auditor":
         shown = [{**one, "host": None, "error": None} for one in shown]
     following = str(first + limit) if more else None
-    return {"exporters": shown, **fleet.counted(exporters), "tenants": [figures_here], "next": following}
+    counted = {name: figures_here[name] for name in ("versions", "alerts")}
+    return {"exporters": shown, **counted, "tenants": [figures_here], "next": following}
 
 
 async def _read(receiver: Receiver) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -3,8 +3,10 @@
 import re
 from typing import Final
 
+from starlette.requests import Request
+
 from exporter.missioncontrol.http.responses import ApiError
-from exporter.missioncontrol.store.tokens import Holder, Scope
+from exporter.missioncontrol.store.tokens import OWNER, Holder, Scope
 
 HOLDER: Final = "token_holder"
 """The key in the scope's state for the `Holder` of the token or cookie that was presented; absent without one."""
@@ -40,6 +42,12 @@ def forbidden(holder: Holder, method: str, path: str, door: str) -> ApiError | N
         return None
     kind, message, hint = _REFUSALS["all" if _TENANTS.fullmatch(path) else holder.scope]
     return ApiError(403, kind, message, hint=hint)
+
+
+def holder_of(request: Request) -> Holder:
+    """Return who asks: the holder of the token or cookie that was presented, the owner without one."""
+    holder: Holder = getattr(request.state, HOLDER, OWNER)
+    return holder
 
 
 def pages_of(holder: Holder) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from exporter.core.events.envelope import Envelope, decode
 from exporter.core.events.projection import ProjectEvent
 from exporter.missioncontrol.http.audited import who_asks
-from exporter.missioncontrol.http.permissions import HOLDER
+from exporter.missioncontrol.http.permissions import holder_of
 from exporter.missioncontrol.http.responses import ApiError, api_errors, bad_cursor, json_answer, tagged_answer
 from exporter.missioncontrol.http.upload_api import STATES, checked_id
 from exporter.missioncontrol.ingest.agent_attribution import AgentTree, kin
@@ -31,7 +31,7 @@ from exporter.missioncontrol.store.port import Database
 from exporter.missioncontrol.store.queries import decode_cursor, encode_cursor
 from exporter.missioncontrol.store.redactions import grouping, redactions
 from exporter.missioncontrol.store.session_row import BadCursorError
-from exporter.missioncontrol.store.tokens import OWNER, Holder, Scope
+from exporter.missioncontrol.store.tokens import Scope
 
 _SESSIONS_DEFAULT, _SESSIONS_MAX = 100, 1000
 _EVENTS_DEFAULT, _EVENTS_MAX = 500, 5000
@@ -67,8 +67,7 @@ _FIGURES: Final = frozenset(
 
 def scope_of(request: Request) -> Scope:
     """Return what the token that asks permits."""
-    holder: Holder = getattr(request.state, HOLDER, OWNER)
-    return holder.scope
+    return holder_of(request).scope
 
 
 def sees_figures_only(request: Request) -> bool:

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from exporter.core.events.envelope import REFUSALS
 from exporter.core.names import INSTALLATION_HEADER
 from exporter.missioncontrol.http.audited import who_asks
-from exporter.missioncontrol.http.permissions import HOLDER
+from exporter.missioncontrol.http.permissions import holder_of
 from exporter.missioncontrol.http.request_intake import DECLARATION, ENCODINGS
 from exporter.missioncontrol.http.responses import ApiError, json_answer
 from exporter.missioncontrol.ingest import write_jobs
@@ -36,7 +36,7 @@ from exporter.missioncontrol.store.session_row import (
     number_of,
     refuse_deleted,
 )
-from exporter.missioncontrol.store.tokens import OWNER, Holder
+from exporter.missioncontrol.store.tokens import Holder
 
 STATES: Final = ("working", "idle", "needs_attention", "ended", "crashed")
 """What a session can be."""
@@ -84,7 +84,7 @@ async def register(request: Request) -> Response:
     session_id = checked_id(wanted.id or wanted.agent_task_id or wanted.task_id or str(uuid4()))
     task_id = checked_id(wanted.agent_task_id or wanted.task_id or session_id)
     now = receiver.now()
-    holder = _uploader(request)
+    holder = holder_of(request)
 
     def job(database: Database) -> tuple[SessionAck, int]:
         restore = wanted.restore and holder.scope == "all"
@@ -107,7 +107,7 @@ async def session(request: Request) -> Response:
     session_id = checked_id(request.path_params["id"])
     with_items = request.query_params.get("ids", "") not in ("", "0")
     job = partial(queries.upload_state, session_id=session_id, with_items=with_items, asker=_installation(request))
-    state = await receiver.read(reading(session_id, _uploader(request), job))
+    state = await receiver.read(reading(session_id, holder_of(request), job))
     answer: dict[str, Any] = {"id": session_id, "task_id": state.task_id, **_capabilities(receiver)}
     answer["ack"] = _as_of(receiver, state.changes, state.ack)
     if state.items is not None:
@@ -123,7 +123,7 @@ async def store_events(request: Request) -> Response:
     async with receiver.intake.read_batch(request) as batch:
         batch.sender = _installation(request)
         receiver.quota.spend(len(batch.durable), sum(len(event.body) for event in batch.durable))
-        stored = await receiver.store_batch(session_id, batch, _uploader(request))
+        stored = await receiver.store_batch(session_id, batch, holder_of(request))
     outcome = {"accepted": len(stored.new), "duplicates": stored.duplicates, "rejected": stored.batch.rejected}
     ack = _as_of(receiver, stored.changes, stored.ack)
     return json_answer({**outcome, "last_event_id": stored.ack.last_event_id, "ack": {**ack, **outcome}})
@@ -140,7 +140,7 @@ async def report_session(request: Request) -> Response:
     fields = msgspec.to_builtins(report)
     now = receiver.now()
     job = partial(write_jobs.report_session, session_id=session_id, report=fields, now=now)
-    await receiver.write(uploading(session_id, _uploader(request), job))
+    await receiver.write(uploading(session_id, holder_of(request), job))
     receiver.publish_session(session_id)
     return json_answer({})
 
@@ -159,7 +159,7 @@ async def report_exporter(request: Request) -> Response:
         exporter_id=exporter_id,
         report=report,
         now=receiver.now(),
-        holder=_uploader(request),
+        holder=holder_of(request),
     )
     (copies, wanted), changes, salt = await receiver.write(
         lambda database: (job(database), database.changes(), tokens.settings_salt(database))
@@ -173,7 +173,7 @@ async def live_events(request: Request) -> Response:
     receiver = receiver_of(request)
     session_id = checked_id(request.path_params["id"])
     async with receiver.intake.read_batch(request) as batch:
-        shown = await receiver.read(partial(_check_live, session_id=session_id, holder=_uploader(request), batch=batch))
+        shown = await receiver.read(partial(_check_live, session_id=session_id, holder=holder_of(request), batch=batch))
         await receiver.show_live(session_id, shown)
     return json_answer({"accepted": len(shown)})
 
@@ -181,7 +181,7 @@ async def live_events(request: Request) -> Response:
 async def commands(request: Request) -> Response:
     """Return no commands: this receiver does not control agents."""
     session_id = checked_id(request.path_params["id"])
-    return json_answer(await receiver_of(request).read(reading(session_id, _uploader(request), _no_commands)))
+    return json_answer(await receiver_of(request).read(reading(session_id, holder_of(request), _no_commands)))
 
 
 def _no_commands(_: Database) -> dict[str, Any]:
@@ -227,12 +227,6 @@ def _installation(request: Request) -> int | None:
         return int.from_bytes(bytes.fromhex(request.headers[INSTALLATION_HEADER]).rjust(8)[-8:], "big", signed=True)
     except (KeyError, ValueError):
         return None
-
-
-def _uploader(request: Request) -> Holder:
-    """Return who uploads; without a token it is the user to whom the receiver belongs."""
-    holder: Holder = getattr(request.state, HOLDER, OWNER)
-    return holder
 
 
 def _needs_declaration(request: Request) -> None:

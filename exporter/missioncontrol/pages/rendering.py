@@ -19,13 +19,12 @@ from jinja2.lexer import Token, TokenStream
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exporter.missioncontrol.http.permissions import HOLDER, pages_of
+from exporter.missioncontrol.http.permissions import holder_of, pages_of
 from exporter.missioncontrol.http.responses import ApiError, tagged_answer
 from exporter.missioncontrol.pages import figures, formats
 from exporter.missioncontrol.pages.agents import agent_name
 from exporter.missioncontrol.pages.timeline.entry import one_line
 from exporter.missioncontrol.store.amounts import amount
-from exporter.missioncontrol.store.tokens import OWNER
 
 _PACKAGE: Final = __package__
 _BREAK_AT_TAG: Final = re.compile(r"(?:\A|(?<=>))\s*\n\s*|\s*\n\s*(?=<|\Z)")
@@ -128,7 +127,7 @@ _HINTS: Final = {
 
 def page(request: Request, template: str, *parts: str, **values: object) -> Response:
     """Return a whole page; to the script, which asks for a part of it, only these blocks of its template."""
-    pages = pages_of(getattr(request.state, HOLDER, OWNER))
+    pages = pages_of(holder_of(request))
     content = render(template, *(parts if is_fragment(request) else ()), pages=pages, **values)
     return _answer(request, content.encode("utf-8", "replace"), "text/html")
 
